@@ -1,0 +1,1 @@
+"""The launcher's story and the worker's entrypoint."""

@@ -1,0 +1,1 @@
+"""A whole job on this machine: on containers or on processes."""

@@ -1,0 +1,1 @@
+"""Keys, configuration and the readiness probe of SSH."""

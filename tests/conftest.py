@@ -1,0 +1,89 @@
+"""What tests need from the machine: asked for by name, skipped with the command that brings it, required in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import docker
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
+
+
+def missing(what: str, how: str) -> NoReturn:
+    """Skip the test, naming what it needs and how to get it. In CI a missing thing is a failure."""
+    text = f"needs {what}; get it with: {how}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text)
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[docker.DockerClient]:
+    """A client of a running Docker engine."""
+    from mpiboot.containers import NoEngineError, connect
+
+    try:
+        client = connect()
+    except NoEngineError as error:
+        missing(f"a Docker engine ({error})", "make engine")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[[str], str]:
+    """The path of a program of this machine, by name."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+        return path or missing(f"the program {name}", "make setup")
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def mpiboot() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command line as a user does: `mpiboot("images", "list")`; never raises for an exit code."""
+
+    def run(*argv: str, timeout: float = 120, **options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mpiboot", *argv]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)  # type: ignore[call-overload,no-any-return]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
+    """The tag of one of our images, built if it is not there: `image("openmpi")`."""
+
+    def get(name: str) -> str:
+        tag = f"mpiboot/{name}:latest"
+        if not docker_engine.images.list(tag):
+            missing(f"the image {tag}", f"make images NAMES={name}")
+        return tag
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def runtime() -> Callable[[str], Path]:
+    """The bin directory of an MPI runtime outside containers: `runtime("openmpi" | "mpich" | "intel")`."""
+
+    def get(name: str) -> Path:
+        directory = CACHE / "runtimes" / name / "bin"
+        if not (directory / "mpirun").exists():
+            missing(f"the MPI runtime {name}", "make runtimes")
+        return directory
+
+    return get
