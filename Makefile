@@ -1,0 +1,57 @@
+# Every target's line of help stands behind its ##. `make demo` and `make test` need nothing but Python, make and git.
+
+PYTHON   ?= python3
+NAMES    ?=
+ACCEL    ?=
+REGISTRY ?=
+ARGS     ?=
+JOBS     ?= 4
+
+SETUP   := $(PYTHON) tools/setup.py
+BIN     := .venv/bin
+MPIBOOT := $(BIN)/mpiboot
+
+.DEFAULT_GOAL := help
+.PHONY: help setup engine runtimes demo images push test check bench clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## Run an MPI program on two workers: everything from nothing
+	@$(SETUP) venv ssh engine
+	@$(BIN)/python tools/demo.py
+
+setup: ## Make the Python environment; root also gets OpenSSH and a Docker engine
+	@$(SETUP) venv ssh engine
+
+engine: ## Make sure that a Docker engine answers
+	@$(SETUP) engine
+
+runtimes: ## Fetch the MPI runtimes that tests use outside containers
+	@$(SETUP) runtimes
+
+images: ## Build the images: all CPU ones and openmpi-cuda; NAMES="openmpi mpich", ACCEL=cpu, REGISTRY=... to push
+	@$(SETUP) venv engine
+	@$(MPIBOOT) images build $(if $(ACCEL),--accel $(ACCEL)) $(NAMES)
+	@$(if $(REGISTRY),$(MPIBOOT) images push --registry $(REGISTRY) $(if $(ACCEL),--accel $(ACCEL)) $(NAMES))
+
+test: ## Check and test all that this machine offers; ARGS="-k readiness" for a part
+	@$(SETUP) venv ssh engine runtimes
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python tools/test.py --jobs $(JOBS) -- $(ARGS)
+
+check: ## Lint, type check, and check the order of imports
+	@$(SETUP) venv
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary --strict tools
+	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
+	@echo "check: lint, types and imports are in order"
+
+bench: ## Measure the speeds and sizes that the project promises; NAMES="images launch" for some
+	@$(SETUP) venv ssh engine runtimes
+	@$(BIN)/python bench/run.py $(NAMES)
+
+clean: ## End what setup started and remove the environment
+	@$(SETUP) clean
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache src/*.egg-info

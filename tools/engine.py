@@ -1,0 +1,133 @@
+"""A Docker engine for this machine: the one that answers, else one that root installs and starts."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from debian import can_install, install, say
+
+PACKAGES = ["docker.io", "containerd", "runc", "iptables"]
+# Slower than this counts as absent: a hung engine must not stop what can go on without one.
+COMES_UP_WITHIN = 20.0
+SYSTEMD = Path("/run/systemd/system")
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, limit: float) -> None:
+        super().__init__("localhost", timeout=limit)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def answers(limit: float = COMES_UP_WITHIN) -> bool:
+    """True when the engine that DOCKER_HOST names, or the local one, replies to a ping."""
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not host.startswith("unix://"):
+        return shutil.which("docker") is not None and _cli_answers(limit)
+    connection = _SocketConnection(host.removeprefix("unix://"), limit)
+    try:
+        connection.request("GET", "/_ping")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _cli_answers(limit: float) -> bool:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return subprocess.run(["docker", "version"], capture_output=True, timeout=limit).returncode == 0
+    return False
+
+
+def provide(state: Path) -> bool:
+    """True when an engine answers in the end. What this starts is noted under `state`, for `stop`."""
+    if (forced := os.environ.get("MPIBOOT_ENGINE", "docker")) != "docker":
+        say(f"no Docker engine is looked for: MPIBOOT_ENGINE={forced}")
+        return False
+    if answers():
+        return True
+    socket_file = Path("/var/run/docker.sock")
+    if socket_file.exists() and not os.access(socket_file, os.W_OK):
+        say("a Docker engine is there, but not for this user; get in with: sudo usermod -aG docker $USER; log in anew")
+        return False
+    if shutil.which("dockerd") is None and not install(PACKAGES, "no Docker engine answers"):
+        return False
+    if not can_install():
+        say("the Docker engine is not running; start it with: sudo systemctl start docker")
+        return False
+    return _start_by_systemd() if SYSTEMD.exists() else _start(state)
+
+
+def _start_by_systemd() -> bool:
+    say("starting the Docker engine: systemctl start docker")
+    subprocess.run(["systemctl", "start", "docker"], capture_output=True, timeout=60)
+    return _comes_up(None, None)
+
+
+def _start(state: Path) -> bool:
+    state.mkdir(parents=True, exist_ok=True)
+    log = state / "dockerd.log"
+    say(f"starting a Docker engine (`make clean` ends it; its log is {log})")
+    with log.open("wb") as output:
+        command = ["dockerd", "--pidfile", str(state / "dockerd.pid")]
+        daemon = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    if not _comes_up(daemon, log):
+        _end(daemon.pid)
+        return False
+    return True
+
+
+def _comes_up(daemon: subprocess.Popen[bytes] | None, log: Path | None) -> bool:
+    begun = time.monotonic()
+    deadline = begun + COMES_UP_WITHIN
+    while (left := deadline - time.monotonic()) > 0:
+        if answers(left):
+            return True
+        if daemon is not None and daemon.poll() is not None:
+            break
+        time.sleep(0.1)  # the pace of asking, not a guess of how long it takes
+    last = log.read_text(errors="replace").strip().splitlines()[-1:] if log else []
+    say(f"the Docker engine did not come up in {time.monotonic() - begun:.0f} s; going on without containers")
+    if last:
+        say(f"its last line: {last[0][:300]}")
+    return False
+
+
+def stop(state: Path) -> None:
+    """End the engine that `provide` started, and no other."""
+    note = state / "dockerd.pid"
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        pid = int(note.read_text())
+        if "dockerd" in Path(f"/proc/{pid}/cmdline").read_text():
+            say(f"ending the Docker engine that setup started (process {pid})")
+            _end(pid)
+    note.unlink(missing_ok=True)
+
+
+def _end(pid: int, patience: float = 30.0) -> bool:
+    """True once the process is gone; asked first, then made to."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+            if not Path(f"/proc/{pid}").exists():
+                return True
+            time.sleep(0.1)
+    return False

