@@ -1,0 +1,1 @@
+"""The minimal Kubernetes operator for MPIJobs."""
