@@ -1,1 +1,1 @@
-"""How workers report that they are up, and how launchers hear of it."""
+"""How workers report that they accept connections, and how launchers hear of it: docs/checkin.md."""

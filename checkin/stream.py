@@ -1,0 +1,181 @@
+"""The launcher's end: a picture of the job that keeps itself current, whatever happens to servers and connections."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpiboot.checkin import messages, pauses, wire
+from mpiboot.checkin.dial import ANSWER_WITHIN, CONNECT_WITHIN, Address, DialError, connect, read_head, resolve
+from mpiboot.checkin.messages import BEAT_EVERY, WorkerState
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+SILENT_FOR = 2.5 * BEAT_EVERY  # two beats missed: the peer is gone, whatever TCP believes
+
+
+class Snapshot(NamedTuple):
+    """All that is known now; `workers` is empty until a server has spoken.
+
+    While not connected, `workers` is the last picture and `error` says why there is none newer.
+    """
+
+    workers: tuple[WorkerState, ...]
+    connected: bool
+    error: str = ""
+
+
+class Stream:
+    """The picture of one job, kept up to date by a thread that reconnects by itself, to any address behind `urls`.
+
+    For a selectors loop: `fileno()` is readable when `poll()` has news.
+    Raises `wire.WireError` for a malformed url, job or token when made, nothing later.
+    """
+
+    def __init__(self, urls: Sequence[str], job: str, token: str, *, silent_for: float = SILENT_FOR) -> None:
+        self._urls, self._job, self._token, self._silent_for = tuple(urls), job, token, silent_for
+        wire.check_target(self._urls, job, token)
+        self._lock = threading.Lock()
+        self._workers: dict[int, WorkerState] = {}
+        self._latest = Snapshot((), connected=False, error="not connected yet")
+        self._news = False
+        self._readable, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._closing = threading.Event()
+        self._socket: socket.socket | None = None
+        self._thread = threading.Thread(target=self._run, name="check-in stream", daemon=True)
+        self._thread.start()
+
+    def fileno(self) -> int:
+        return self._readable
+
+    @property
+    def latest(self) -> Snapshot:
+        """What is known now, news or not."""
+        return self._latest
+
+    def poll(self) -> Snapshot | None:
+        """The latest snapshot, or None if nothing changed since the last call. Never blocks."""
+        with self._lock:
+            if not self._news:
+                return None
+            self._news = False
+            if not self._closing.is_set():
+                os.read(self._readable, 1)
+            return self._latest
+
+    def close(self) -> None:
+        """Ends the thread and the connection; may be called twice."""
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._closing.set()
+            os.close(self._readable)
+            os.close(self._waker)
+            if self._socket:
+                _hang_up(self._socket)
+        self._thread.join(0.5)  # it may hang in a name look-up: a daemon, so leave it there
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        pause = pauses.FIRST
+        while not self._closing.is_set():
+            heard = self._one_round()
+            pause = pauses.FIRST if heard else pauses.after(pause)
+            self._closing.wait(pauses.jittered(pause))
+
+    def _one_round(self) -> bool:
+        """Try each address once, quickest first; True if one of them sent a picture before it was lost."""
+        try:
+            candidates = resolve(self._urls)
+        except DialError as error:
+            self._lost(str(error))
+            return False
+        while candidates and not self._closing.is_set():
+            try:
+                address, sock = connect(candidates, CONNECT_WITHIN)
+            except DialError as error:
+                self._lost(str(error))
+                return False
+            candidates.remove(address)
+            try:
+                with sock:
+                    heard = self._follow(address, sock)
+            finally:
+                self._socket = None
+            if heard:
+                return True
+        return False
+
+    def _follow(self, address: Address, sock: socket.socket) -> bool:
+        """Read one connection to its end; True if it sent a picture."""
+        with self._lock:
+            if self._closing.is_set():
+                return False
+            self._socket = sock
+        heard = False
+        try:
+            sock.settimeout(ANSWER_WITHIN)
+            sock.sendall(wire.form_request("GET", wire.stream_path(self._job), address.name, self._token))
+            status, rest = read_head(sock)
+            if status != 200:
+                raise DialError(f"{status} {messages.one_line(rest.decode('utf-8', 'replace')).strip()}")
+            sock.settimeout(self._silent_for)
+            while True:
+                *lines, rest = rest.split(b"\n")
+                for line in lines:
+                    heard = self._take(line) or heard
+                if len(rest) > messages.MAX_LINE:
+                    raise DialError("a line without end")
+                more = sock.recv(262144)
+                if not more:
+                    raise DialError("the server closed the stream")
+                rest += more
+        except TimeoutError:
+            self._lost(f"{address}: silent")
+        except (OSError, ValueError) as error:  # ValueError: not this protocol
+            self._lost(f"{address}: {error}")
+        return heard
+
+    def _take(self, text: bytes) -> bool:
+        line = messages.parse_line(text)
+        if line is None or line.kind == "beat":
+            return False
+        told = {w.index: _merged(self._workers.get(w.index), w) for w in line.workers}
+        self._workers = told if line.kind == "snapshot" else self._workers | told
+        workers = tuple(self._workers[i] for i in sorted(self._workers))
+        self._publish(Snapshot(workers, connected=True))
+        return True
+
+    def _lost(self, error: str) -> None:
+        self._publish(Snapshot(self._latest.workers, connected=False, error=error))
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            if snapshot == self._latest or self._closing.is_set():
+                return
+            self._latest = snapshot
+            if not self._news:
+                self._news = True
+                os.write(self._waker, b"x")
+
+
+def _merged(known: WorkerState | None, told: WorkerState) -> WorkerState:
+    """What a worker itself said outlives a server that restarted and has not heard it."""
+    knows_less = told.state in ("unknown", "running")
+    if known and known.ready and known.name == told.name and knows_less and told.uid in ("", known.uid):
+        return known
+    return told
+
+
+def _hang_up(sock: socket.socket) -> None:
+    with suppress(OSError):  # never connected, or gone already: what we want
+        sock.shutdown(2)  # wakes the thread that reads it; close alone would not
