@@ -87,3 +87,20 @@ def runtime() -> Callable[[str], Path]:
         return directory
 
     return get
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end how much was not run, which part of the product that is, and what would bring it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    groups: dict[tuple[str, str], int] = {}
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        part = "/".join(report.nodeid.split("/")[:2])
+        key = (part, reason.removeprefix("Skipped: "))
+        groups[key] = groups.get(key, 0) + 1
+    ran = sum(len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed"))
+    if groups:
+        terminalreporter.section("not tested on this machine")
+        terminalreporter.line(f"{len(skipped)} of {len(skipped) + ran} tests did not run:")
+        for (part, reason), count in sorted(groups.items()):
+            terminalreporter.line(f"  {part}: {count} ({reason})")

@@ -1,0 +1,53 @@
+"""The command line explains itself: walked as a tree, so that a new command cannot forget to."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from mpiboot.cli.main import root
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+
+def commands(command: click.Command = root, path: str = "mpiboot") -> Iterator[tuple[str, click.Command]]:
+    """Every command below, with the words a user types for it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None, f"{path} lists {name} and does not have it"
+            yield from commands(below, f"{path} {name}")
+
+
+TREE = list(commands())
+LEAVES = [(path, command) for path, command in TREE if not isinstance(command, click.Group)]
+
+
+@pytest.mark.parametrize(("path", "command"), TREE, ids=[path for path, _ in TREE])
+def test_help_starts_with_a_verb_and_lists_exit_codes(path: str, command: click.Command) -> None:
+    text = command.help or ""
+    first = text.split()[0] if text else ""
+    assert re.fullmatch(r"[A-Z][a-z]+", first), f"{path}: {text[:60]!r}"
+    assert not first.endswith(("ing", "ed")), f"{path}: {first}"
+    if not isinstance(command, click.Group):
+        assert re.search(r"[Ee]xit codes?:", text), f"{path} does not list its exit codes"
+
+
+@pytest.mark.parametrize(("path", "command"), LEAVES, ids=[path for path, _ in LEAVES])
+def test_every_option_has_help(path: str, command: click.Command) -> None:
+    bare = [option.opts[-1] for option in command.params if isinstance(option, click.Option) and not option.help]
+    assert bare == [], path
+
+
+def test_an_unknown_command_is_one_line_and_exit_2(mpiboot: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = mpiboot("imagse", "list")
+    assert done.returncode == 2
+    assert "No such command 'imagse'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,132 @@
+"""Programs built from Go modules: once a machine, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from debian import say
+
+from . import golang
+from .errors import ClusterError
+from .lock import only_one
+from .places import CACHE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .versions import Programs
+
+SAYS_EVERY = 20.0  # seconds between two lines of progress
+
+
+def provide(*wanted: Programs) -> None:
+    """Build what is missing. A second process waits for the first; one that is interrupted leaves nothing half-built."""
+    if not any(programs.missing() for programs in wanted):
+        return
+    with only_one(CACHE / "build.lock", f"process {os.getpid()} builds Kubernetes"):
+        go = golang.find()
+        for programs in wanted:
+            if programs.missing():
+                _Build(programs, go).run()
+
+
+def forget_intermediate() -> None:
+    """Remove Go's downloads and compiled packages, 5 GB: only the programs are kept."""
+    with only_one(CACHE / "build.lock", f"process {os.getpid()} removes what builds left"):
+        shutil.rmtree(CACHE / "build", ignore_errors=True)
+
+
+class _Build:
+    """One `go build`, in a throwaway module of its own."""
+
+    def __init__(self, programs: Programs, go: Path) -> None:
+        self.programs, self.go = programs, go
+        self.began = time.monotonic()
+        self.module = CACHE / "build" / programs.module.replace("/", "-")
+        self.output = self.module / "out"
+        # Go's own caches of this user are left alone; these here can be removed as a whole.
+        self.environment = {
+            **os.environ, "GOPATH": str(CACHE / "build" / "go"), "GOCACHE": str(CACHE / "build" / "compiled"),
+            "GOMODCACHE": str(CACHE / "build" / "modules"), "GOBIN": "", "GOTOOLCHAIN": "local", "GOWORK": "off",
+            "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false", "CGO_ENABLED": "0"}
+
+    def run(self) -> None:
+        """Leave the programs in the cache, each put there by one rename."""
+        say(f"building {self.programs} from Go modules: about {self.programs.takes} on two cores, this once")
+        shutil.rmtree(self.output, ignore_errors=True)
+        self.output.mkdir(parents=True)
+        self._write_module()
+        packages = [f"{self.programs.module}/{package}".rstrip("/") for package in self.programs.packages.values()]
+        total = len(self._go("list", "-deps", *packages).split())
+        command = ["build", "-v", "-trimpath", f"-ldflags={self._link_flags()}", "-o", f"{self.output}/", *packages]
+        self._follow(command, total)
+        home = CACHE / "programs" / self.programs.version
+        home.mkdir(parents=True, exist_ok=True)
+        for name in self.programs.packages:
+            (self.output / name).replace(home / name)
+        say(f"built {self.programs} in {time.monotonic() - self.began:.0f} s")
+
+    def _write_module(self) -> None:
+        lines = ["module cluster", "go 1.24.0", f"require {self.programs.module} {self.programs.version}"]
+        lines += (f"replace {name} => {name} {version}" for name, version in self._staging().items())
+        (self.module / "go.sum").unlink(missing_ok=True)
+        (self.module / "go.mod").write_text("\n".join(lines) + "\n", encoding="ascii")
+
+    def _staging(self) -> Mapping[str, str]:
+        """Kubernetes' parts are folders of its repository; outside of it they are modules, a version v0.X.Y each."""
+        if self.programs.module != "k8s.io/kubernetes":
+            return {}
+        (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
+        told = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
+        with open(told["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path out of Go's answer)
+            names = re.findall(r"^\s*(\S+) => \./staging/", file.read(), re.MULTILINE)
+        return dict.fromkeys(names, "v0" + self.programs.version.removeprefix("v1"))
+
+    def _link_flags(self) -> str:
+        if self.programs.module != "k8s.io/kubernetes":
+            return "-s -w"
+        major, minor, _ = self.programs.version.removeprefix("v").split(".")
+        told = {"gitVersion": self.programs.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{key}={value}" for key, value in told.items())])
+
+    def _command(self, *arguments: str) -> list[str]:
+        return ["nice", "-n", "15", str(self.go), *arguments]  # whoever waits for it may go on working meanwhile
+
+    def _go(self, *arguments: str) -> str:
+        done = subprocess.run(self._command(*arguments), text=True, capture_output=True, cwd=self.module,
+                              env=self.environment)
+        if done.returncode:
+            raise self._failure(arguments, done.stderr or done.stdout)
+        return done.stdout
+
+    def _follow(self, arguments: list[str], total: int) -> None:
+        """Run a build that names each package it compiled (-v), and say now and then how far it is."""
+        build = subprocess.Popen(self._command(*arguments), text=True, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, cwd=self.module, env=self.environment)
+        assert build.stderr is not None
+        last, said, compiled = [""], time.monotonic(), 0
+        try:
+            for line in build.stderr:
+                last = [*last[-20:], line]
+                compiled += 1
+                if time.monotonic() - said > SAYS_EVERY:
+                    said = time.monotonic()
+                    say(f"  {compiled} of up to {total} packages after {said - self.began:.0f} s")
+        except BaseException:
+            build.terminate()
+            raise
+        finally:
+            build.wait()
+        if build.returncode:
+            raise self._failure(arguments, "".join(last))
+
+    def _failure(self, arguments: list[str] | tuple[str, ...], said: str) -> ClusterError:
+        return ClusterError(f"building {self.programs} failed at `go {arguments[0]}`; it said:\n{said[-2000:]}\n"
+                            "what was compiled is kept: the same command goes on from there")

@@ -1,0 +1,48 @@
+"""What is built, from which Go modules, in which version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .places import CACHE
+
+KUBERNETES = "v1.34.4"  # 1.34 is the last that takes containerd 1.6 and cgroup v1, which many machines still have
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Programs that one `go build` makes."""
+
+    module: str
+    version: str
+    packages: dict[str, str]  # program -> package inside the module
+    takes: str  # on two cores, for the user who waits
+
+    def missing(self) -> list[str]:
+        """The programs that are not built yet."""
+        return [name for name in self.packages if not (CACHE / "programs" / self.version / name).exists()]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.packages)} {self.version}"
+
+
+def _kubernetes(*names: str, takes: str) -> Programs:
+    return Programs("k8s.io/kubernetes", KUBERNETES, {name: f"cmd/{name}" for name in names}, takes)
+
+
+API = _kubernetes("kube-apiserver", takes="5 minutes")
+NODE = _kubernetes("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", takes="5 minutes")
+DNS = Programs("github.com/coredns/coredns", "v1.14.7", {"coredns": ""}, "4 minutes")
+FAKE_NODES = Programs("sigs.k8s.io/kwok", "v0.7.0", {"kwok": "cmd/kwok"}, "2 minutes")
+# The peer that bench/ measures beside our operator. No test needs it.
+PEER = Programs("github.com/kubeflow/mpi-operator", "v0.8.2", {"mpi-operator": "cmd/mpi-operator"}, "2 minutes")
+
+SIZES = {"api": (API,), "node": (API, NODE, DNS), "bench": (FAKE_NODES, PEER)}
+
+
+def program(name: str) -> str:
+    """The path of a program of one of the tables above, built or not."""
+    for programs in (API, NODE, DNS, FAKE_NODES, PEER):
+        if name in programs.packages:
+            return str(CACHE / "programs" / programs.version / name)
+    raise KeyError(name)
