@@ -18,6 +18,7 @@ PACKAGES = ["docker.io", "containerd", "runc", "iptables"]
 # Slower than this counts as absent: a hung engine must not stop what can go on without one.
 COMES_UP_WITHIN = 20.0
 SYSTEMD = Path("/run/systemd/system")
+SOCKET = Path("/var/run/docker.sock")
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -33,7 +34,7 @@ class _SocketConnection(http.client.HTTPConnection):
 
 def answers(limit: float = COMES_UP_WITHIN) -> bool:
     """True when the engine that DOCKER_HOST names, or the local one, replies to a ping."""
-    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    host = os.environ.get("DOCKER_HOST", f"unix://{SOCKET}")
     if not host.startswith("unix://"):
         return shutil.which("docker") is not None and _cli_answers(limit)
     connection = _SocketConnection(host.removeprefix("unix://"), limit)
@@ -59,8 +60,10 @@ def provide(state: Path) -> bool:
         return False
     if answers():
         return True
-    socket_file = Path("/var/run/docker.sock")
-    if socket_file.exists() and not os.access(socket_file, os.W_OK):
+    if host := os.environ.get("DOCKER_HOST"):
+        say(f"no Docker engine answers at DOCKER_HOST={host}; unset it to use one on this machine")
+        return False
+    if SOCKET.exists() and not os.access(SOCKET, os.W_OK):
         say("a Docker engine is there, but not for this user; get in with: sudo usermod -aG docker $USER; log in anew")
         return False
     if shutil.which("dockerd") is None and not install(PACKAGES, "no Docker engine answers"):

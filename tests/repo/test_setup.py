@@ -1,0 +1,83 @@
+"""The set-up says what it does, and an engine that does not come up stops nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+
+# `provide`, as it is, on a machine whose only difference is that nothing listens at the engine's usual place yet.
+PROVIDE = """
+import sys
+from pathlib import Path
+import engine
+engine.SOCKET, engine.COMES_UP_WITHIN, engine.SYSTEMD = Path(sys.argv[2]), 1.0, Path("/nonexistent")
+print(engine.provide(Path(sys.argv[1])))
+"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start an engine; get it with: sudo make test")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A PATH whose `dockerd` is a script of the test's own, and a place for the state of the set-up."""
+
+    programs: Path
+    state: Path
+
+    def provide(self, dockerd: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        script = self.programs / "dockerd"
+        script.write_text(f"#!/bin/sh\n{dockerd}\n")
+        script.chmod(0o755)
+        return subprocess.run(
+            [sys.executable, "-c", PROVIDE, str(self.state), str(self.programs / "docker.sock")],
+            env={"PATH": f"{self.programs}:{os.environ['PATH']}", "PYTHONPATH": str(TOOLS), **environment},
+            capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    (tmp_path / "bin").mkdir()
+    return Machine(tmp_path / "bin", tmp_path / "state")
+
+
+@needs_root
+def test_an_engine_that_hangs_counts_as_absent_and_is_ended(machine: Machine, tmp_path: Path) -> None:
+    done = machine.provide(f"echo $$ >{tmp_path}/pid; exec sleep 600")
+    assert done.stdout.strip() == "False"
+    assert "did not come up in 1 s; going on without containers" in done.stderr
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@needs_root
+def test_an_engine_that_dies_is_named_with_its_last_line(machine: Machine) -> None:
+    done = machine.provide("echo starting; echo 'failed to mount overlay: operation not permitted'; exit 1")
+    assert done.stdout.strip() == "False"
+    assert "its last line: failed to mount overlay: operation not permitted" in done.stderr
+
+
+def test_no_engine_is_looked_for_when_the_user_says_local(machine: Machine) -> None:
+    done = machine.provide("exit 1", MPIBOOT_ENGINE="local")
+    assert done.stdout.strip() == "False"
+    assert done.stderr.strip() == "setup: no Docker engine is looked for: MPIBOOT_ENGINE=local"
+
+
+def test_a_named_engine_that_does_not_answer_is_not_replaced_by_another(machine: Machine) -> None:
+    done = machine.provide("exit 1", DOCKER_HOST="unix:///nonexistent/docker.sock")
+    assert done.stdout.strip() == "False"
+    assert "no Docker engine answers at DOCKER_HOST=unix:///nonexistent/docker.sock" in done.stderr
+    assert not machine.state.exists()
+
+
+def test_an_unknown_step_is_one_line_and_exit_2() -> None:
+    done = subprocess.run([sys.executable, str(TOOLS / "setup.py"), "venvv"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: setup.py [venv]")
+    assert done.stderr.count("\n") == 1
