@@ -1,0 +1,54 @@
+#!/bin/sh
+# The ssh that mpirun, mpiexec and horovodrun find first in PATH. For a worker of this job it puts the job's own
+# configuration before whatever else they pass, because in OpenSSH the first value wins (horovodrun, for one, always
+# passes StrictHostKeyChecking=no), and notes that the worker was contacted. For any other host it is plain ssh.
+#
+# `mpiboot launch` leaves next to each other: ssh_config, and hosts/ with one empty file for each name of a worker.
+
+real() {
+    found=
+    rest=$PATH:
+    while [ -n "$rest" ]; do
+        dir=${rest%%:*}
+        rest=${rest#*:}
+        # Not this file, nor another copy of it: they would call each other for ever.
+        case $dir in */mpiboot*/bin) continue ;; esac
+        if [ -x "${dir:-.}/ssh" ] && [ ! -d "${dir:-.}/ssh" ] && ! [ "${dir:-.}/ssh" -ef "$0" ]; then
+            found=${dir:-.}/ssh
+            return
+        fi
+    done
+    echo "mpiboot: ssh is not installed here (nothing named ssh in PATH=$PATH); install an OpenSSH client" >&2
+    exit 127
+}
+
+destination() {
+    OPTIND=1
+    while getopts 1246ab:c:e:fgi:kl:m:no:p:qstvxyAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XY _ 2>/dev/null; do :; done
+    shift $((OPTIND - 1))
+    host=${1-}
+    host=${host##*@}
+}
+
+real
+config=${MPIBOOT_SSH_CONFIG-}
+if [ -z "$config" ]; then
+    # A shell opened beside the launcher has no environment from it. The directory must be the caller's own:
+    # anybody may create this name in /tmp.
+    home=/tmp/mpiboot-$(id -u)
+    [ -O "$home" ] && [ ! -L "$home" ] && [ -O "$home/ssh_config" ] && config=$home/ssh_config
+fi
+if [ -z "$config" ] || [ ! -r "$config" ]; then
+    exec "$found" "$@"
+fi
+state=${config%/*}
+destination "$@"
+case $host in '' | */*) exec "$found" "$@" ;; esac
+if [ ! -e "$state/hosts/$host" ]; then
+    exec "$found" "$@"
+fi
+echo contacted 2>/dev/null >>"$state/hosts/$host"
+if [ -e "$state/hosts-not-verified" ]; then
+    exec "$found" -F "$config" -o StrictHostKeyChecking=no "$@"
+fi
+exec "$found" -F "$config" -o StrictHostKeyChecking=yes "$@"
