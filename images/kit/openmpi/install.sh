@@ -1,0 +1,31 @@
+# Open MPI of the distribution: 5 on Debian 13, 4.1 on Debian 12 and Ubuntu 24.04. Programs of one run on the other.
+. /kit/lib.sh
+
+# libucx0 and libopenmpi40 depend on AMD's and hwloc's plugins, which bring LLVM and X11: over 300 MB that only an AMD GPU
+# needs. A package that says it provides them keeps them out, and dpkg content. OMIT="" leaves it out.
+if [ -n "$OMIT" ]; then
+    mkdir -p /tmp/omit/DEBIAN
+    cat >/tmp/omit/DEBIAN/control <<CONTROL
+Package: mpiboot-omit
+Version: 1
+Architecture: all
+Maintainer: mpiboot <mpiboot@localhost>
+Provides: $(printf '%s (= 99), ' $OMIT | sed 's/, $//')
+Description: stands for packages that Open MPI can do without
+ Remove it and run apt-get --fix-broken install to get the real ones.
+CONTROL
+    dpkg-deb --root-owner-group --build /tmp/omit /tmp/omit.deb >/dev/null
+    dpkg -i /tmp/omit.deb
+    rm -r /tmp/omit /tmp/omit.deb
+fi
+apt_install openmpi-bin
+[ -z "$OMIT" ] || rm -f /usr/lib/*/ucx/*rocm*
+
+# Every container binds its rank 0 to the same core unless it has a cpuset of its own: 3.8 ms between two of them, not 15 us.
+# In files, because the environment and the command line win over them. Open MPI 5 reads the second, 4 the first.
+echo 'hwloc_base_binding_policy = none' >>/etc/openmpi/openmpi-mca-params.conf
+for directory in /etc/openmpi /etc/prte; do
+    mkdir -p "$directory"
+    echo 'hwloc_default_binding_policy = none' >>"$directory/prte-mca-params.conf"
+done
+tidy
