@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mpiboot.job.material import SshMaterial
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import SSHCertPrivateKeyTypes
 
 # ecdsa is for machines under FIPS rules, where Ed25519 may be switched off.
 KeyType = Literal["ed25519", "ecdsa"]
 
 
 def generate(key_type: KeyType = "ed25519") -> SshMaterial:
-    """Two key pairs as OpenSSH texts, never used before, and a token of 256 random bits. Nothing is written anywhere."""
+    """Two key pairs as OpenSSH texts, never used before, and a token of 256 random bits. Nothing is written."""
     client_private, client_public = _pair(key_type, "mpiboot-launcher")
     host_private, host_public = _pair(key_type, "mpiboot-worker")
     return SshMaterial(
@@ -27,21 +24,12 @@ def generate(key_type: KeyType = "ed25519") -> SshMaterial:
     )
 
 
-def known_hosts(host_public: str) -> str:
-    """One line that accepts this key, and no other, from every host: the workers of a job share their host key."""
-    kind, key = host_public.split()[:2]
-    return f"* {kind} {key}\n"
-
-
 def _pair(key_type: KeyType, comment: str) -> tuple[str, str]:
     # Late: this costs a tenth of a second, which the start of a container has no use for.
-    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-    key: SSHCertPrivateKeyTypes
     key = ed25519.Ed25519PrivateKey.generate() if key_type == "ed25519" else ec.generate_private_key(ec.SECP256R1())
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return private.decode(), f"{public.decode()} {comment}\n"

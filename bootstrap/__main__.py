@@ -1,0 +1,35 @@
+"""The commands that run inside containers. The only file of the story that prints or decides the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mpiboot.bootstrap import options
+from mpiboot.job.errors import UserError
+
+
+def main(argv: list[str]) -> int:
+    """The exit code of `mpiboot ARGV`, where ARGV starts with launch, wait, hosts or worker."""
+    name, *rest = argv
+    try:
+        parsed = options.parse(name, rest, os.environ)
+        if parsed.help:
+            print(options.help_text(name), end="")
+            return 0
+        if name == "worker":
+            from mpiboot.bootstrap import config, worker
+
+            return worker.run(config.worker(parsed, os.environ), os.environ, _log)
+        return 2
+    except UserError as error:
+        _log(str(error))
+        return error.exit_code
+
+
+def _log(text: str) -> None:
+    print(f"mpiboot: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

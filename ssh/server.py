@@ -1,0 +1,80 @@
+"""The configuration of a worker's sshd, as text. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What belongs to this process or to the login itself, and what ranks have no business with.
+NOT_FOR_RANKS = frozenset({
+    "HOME", "PWD", "OLDPWD", "HOSTNAME", "USER", "LOGNAME", "SHELL", "SHLVL", "MAIL", "TERM", "TMUX", "_",
+    "MPIBOOT_TOKEN", "MPIBOOT_CHECKIN", "MPIBOOT_LAUNCH", "MPIBOOT_SSH_CONFIG", "NOTIFY_SOCKET",
+})  # fmt: skip
+NOT_FOR_RANKS_PREFIXES = ("SSH_", "DBUS_", "XDG_")
+
+# By this variable a launcher finds what it started here, and nothing else, when it cleans up.
+LAUNCH_VARIABLE = "MPIBOOT_LAUNCH"
+
+
+class Server(NamedTuple):
+    """What an sshd needs to know. Paths are absolute; an empty `listen` means every address."""
+
+    port: int
+    host_key: str
+    authorized_keys: str
+    environment: Mapping[str, str]
+    listen: str = ""
+    knows_penalties: bool = False
+
+
+def configuration(server: Server) -> str:
+    """The text for `sshd -f`: works as root and as any other user, writes nothing, asks nobody."""
+    lines = [f"Port {server.port}"]
+    if server.listen:
+        lines.append(f"ListenAddress {server.listen}")
+    lines += [
+        f"HostKey {_quoted(server.host_key)}",
+        f"AuthorizedKeysFile {_quoted(server.authorized_keys)}",
+        "PidFile none",
+        "StrictModes no",  # keys are our private copies; a home that an fsGroup made group-writable does no harm
+        "UsePAM no",
+        "PubkeyAuthentication yes",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin prohibit-password",
+        "UseDNS no",
+        "X11Forwarding no",
+        "PrintMotd no",
+        "PrintLastLog no",
+        "LoginGraceTime 60",
+        # mpirun opens all its connections at once, from one address.
+        "MaxStartups 1000:30:2000",
+        "MaxSessions 1000",
+        "Subsystem sftp internal-sftp",
+        f"AcceptEnv {LAUNCH_VARIABLE} LANG LC_*",
+    ]
+    if server.knows_penalties:
+        lines.append("PerSourcePenalties no")  # else launchers that look whether sshd answers are locked out
+    variables = set_env(server.environment)
+    if variables:
+        lines.append(variables)
+    return "\n".join(lines) + "\n"
+
+
+def set_env(environment: Mapping[str, str]) -> str:
+    """The one directive that hands a container's environment to its ranks; sshd ignores a second one."""
+    words = [f"{_quoted(f'{name}={value}')}" for name, value in environment.items() if _for_ranks(name, value)]
+    return f"SetEnv {' '.join(words)}" if words else ""
+
+
+def _for_ranks(name: str, value: str) -> bool:
+    ours = name in NOT_FOR_RANKS or name.startswith(NOT_FOR_RANKS_PREFIXES)
+    # A configuration line cannot hold a line break; dash cannot hold names like `BASH_FUNC_x%%`.
+    return not ours and name.isidentifier() and name.isascii() and "\n" not in value and "\r" not in value
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
