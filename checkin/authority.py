@@ -1,0 +1,31 @@
+"""What the server must be told, by whoever knows the jobs: the operator, or a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mpiboot.checkin.picture import View
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """`uid` tells a job from an earlier one of the same name; `token` is the secret its pods were given."""
+
+    uid: str
+    token: str = field(repr=False)
+
+
+class Authority(Protocol):
+    """Knows the jobs. `job` is NAMESPACE/NAME and comes from the network: it may name anything."""
+
+    async def credentials(self, job: str) -> Credentials | None:
+        """Who may speak for the job; None if there is no such job.
+
+        Asked once for each job, then only for tokens that do not match, and never twice at once for the same job.
+        May ask an API server; should answer from memory for a job that it knows not to exist.
+        """
+
+    def view(self, job: str) -> View | None:
+        """The job as it is now. Called right after `credentials`; later views are pushed to `CheckinServer.observe`."""

@@ -1,0 +1,249 @@
+"""The server of the check-in protocol, for one asyncio loop. Anything may connect; only proven peers cost anything."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import resource
+import socket
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mpiboot.checkin import messages, wire
+from mpiboot.checkin.admission import Admission
+from mpiboot.checkin.complaints import Complaints
+from mpiboot.checkin.picture import NoSuchWorkerError, ReplacedError
+from mpiboot.checkin.room import STALLED_FOR, Room
+from mpiboot.checkin.wire import Request, WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpiboot.checkin.authority import Authority, Credentials
+    from mpiboot.checkin.picture import View
+
+_LOG = logging.getLogger(__name__)
+
+REQUEST_WITHIN = 10.0  # seconds from the connection to the end of its request, however slowly that drips
+ASK_WITHIN = 8.0
+LINGER_FOR = 0.5
+MAX_UNPROVEN = 4096
+BACKLOG = 1024  # a job's workers come all at once; one that finds the queue full loses a second
+_SEND_BUFFER = 64 * 1024  # bytes the kernel may hold for a launcher that does not read; by default megabytes
+LINGER_BYTES = 256 * 1024
+_SPARE_FILES = 256  # of the process' limit, for everything that is not an unproven connection
+
+
+class CheckinServer:
+    """Takes workers' reports and streams them to launchers. Not thread-safe: all calls from the loop it started in."""
+
+    def __init__(
+        self,
+        authority: Authority,
+        *,
+        beat_every: float = messages.BEAT_EVERY,
+        request_within: float = REQUEST_WITHIN,
+        max_unproven: int = MAX_UNPROVEN,
+        log: Callable[[str], None] = _LOG.warning,
+    ) -> None:
+        self._authority = authority
+        self._beat_every, self._request_within = beat_every, request_within
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._admission = Admission(max(16, min(max_unproven, files - _SPARE_FILES)))
+        self._complaints = Complaints(log)
+        self._rooms: dict[str, Room] = {}
+        self._questions: dict[str, asyncio.Task[Credentials | None]] = {}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str | None = None, port: int = 0) -> int:
+        """Listens, by default on every address; returns the port, which the system chooses if `port` is 0."""
+        sock = _listen(host, port)
+        # The stream's own limit is what makes a head of a gigabyte stop: beyond it, `readuntil` gives up.
+        self._server = await asyncio.start_server(self._connected, sock=sock, limit=wire.MAX_HEAD, backlog=BACKLOG)
+        return int(sock.getsockname()[1])
+
+    async def close(self) -> None:
+        """Stops listening and drops every connection; launchers go to another replica."""
+        if self._server:
+            self._server.close()
+        tasks = [*self._connections, *self._questions.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def observe(self, job: str, view: View) -> None:
+        """The job as it is now; cheap when nothing changed, and for jobs that nobody has asked about."""
+        if room := self._rooms.get(job):
+            room.observe(view)
+
+    def forget(self, job: str) -> None:
+        """The job is no more."""
+        if room := self._rooms.pop(job, None):
+            room.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._connections.add(task)
+        peer = writer.get_extra_info("peername")
+        source = str(peer[0]).removeprefix("::ffff:") if peer else "an unknown address"
+        self._admission.enter(source, writer, partial(self._cut, source, writer))
+        try:
+            await self._serve(source, reader, writer)
+        except (OSError, TimeoutError):
+            pass  # the peer went, or stalled: its own affair
+        except asyncio.CancelledError:
+            pass  # close() ends this task; nobody awaits it but close() itself
+        finally:
+            self._admission.leave(source, writer)
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    async def _serve(self, source: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self._request_within):
+                request = await _read_request(reader)
+                if request is None:
+                    return
+                room, worker = await self._admit(request)
+                if worker is not None:
+                    await self._take_report(room, worker, request, reader, writer)
+        except TimeoutError:
+            await self._refuse(source, WireError(408, "the request did not end in time"), reader, writer)
+        except WireError as error:
+            await self._refuse(source, error, reader, writer)
+        else:
+            if worker is not None:
+                await _answer(wire.form_answer(204), reader, writer)
+                return
+            self._admission.leave(source, writer)
+            _prepare_for_a_long_time(writer)
+            await room.follow(reader, writer)
+
+    async def _admit(self, request: Request) -> tuple[Room, int | None]:
+        """The room the request may enter, and the worker it speaks for; None for a launcher's stream."""
+        target = wire.parse_worker_path(request.path)
+        job = target[0] if target else wire.parse_stream_path(request.path)
+        if job is None:
+            raise WireError(404, "no such path")
+        method = "POST" if target else "GET"
+        if request.method != method:
+            raise WireError(405, f"only {method} here")
+        if target and request.length is None:
+            raise WireError(411, "a report needs a Content-Length")
+        if (request.length or 0) > (messages.MAX_BODY if target else 0):
+            raise WireError(413, f"a body may have {messages.MAX_BODY if target else 0} bytes")
+        return await self._enter(job, request.token), target[1] if target else None
+
+    async def _enter(self, job: str, token: str) -> Room:
+        room = self._rooms.get(job)
+        if room and _same(room.credentials.token, token):
+            return room
+        credentials = await self._ask(job) if token else None
+        # The same answer whether there is no such job or its token is another: nobody learns names by guessing.
+        if credentials is None or not _same(credentials.token, token):
+            raise WireError(403, "no such job, or not its token")
+        room = self._rooms.get(job)  # someone else may have opened it while we asked
+        if room is None or room.credentials != credentials:
+            view = self._authority.view(job)
+            if view is None:
+                raise WireError(403, "no such job, or not its token")
+            self.forget(job)
+            room = self._rooms[job] = Room(credentials, view, self._beat_every)
+        return room
+
+    async def _ask(self, job: str) -> Credentials | None:
+        """The authority's answer. A thousand workers that arrive together ask one question."""
+        question = self._questions.get(job)
+        if question is None:
+            asked = asyncio.wait_for(self._authority.credentials(job), ASK_WITHIN)
+            question = self._questions[job] = asyncio.create_task(asked, name=f"check-in: credentials of {job}")
+            question.add_done_callback(partial(self._answered, job))
+        try:
+            return await asyncio.shield(question)
+        except Exception as error:  # whatever the authority met, the client shall come again
+            raise WireError(503, f"cannot look up the job now ({type(error).__name__})") from error
+
+    def _answered(self, job: str, question: asyncio.Task[Credentials | None]) -> None:
+        del self._questions[job]
+        if not question.cancelled():
+            question.exception()  # seen: those who asked may have left meanwhile
+
+    async def _take_report(
+        self, room: Room, worker: int, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if request.expects_continue:
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        try:
+            body = await reader.readexactly(request.length or 0)
+            room.check_in(worker, messages.parse_report(body))
+        except asyncio.IncompleteReadError:
+            raise WireError(400, "the body is shorter than its Content-Length") from None
+        except messages.MessageError as error:
+            raise WireError(400, str(error)) from None
+        except NoSuchWorkerError as error:
+            raise WireError(404, str(error)) from None
+        except ReplacedError as error:
+            raise WireError(409, str(error)) from None
+
+    def _cut(self, source: str, writer: asyncio.StreamWriter) -> None:
+        self._complaints.about(source, 429, "too many connections at once without a request")
+        writer.transport.abort()
+
+    async def _refuse(
+        self, source: str, error: WireError, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if writer.transport.is_closing():
+            return
+        self._complaints.about(source, error.status, str(error))
+        await _answer(wire.form_answer(error.status, str(error)), reader, writer)
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+    """The request's head; None if the peer went without a word, as port checks do."""
+    try:
+        head = await reader.readuntil(wire.END_OF_HEAD)
+    except asyncio.IncompleteReadError as error:
+        if not error.partial:
+            return None
+        raise WireError(400, "the request ends within its head") from None
+    except asyncio.LimitOverrunError:
+        raise WireError(431, f"the head has more than {wire.MAX_HEAD} bytes") from None
+    return wire.parse_request(head.removesuffix(wire.END_OF_HEAD))
+
+
+async def _answer(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send it and end. Reads on for a moment: closing over unread bytes would reset the connection and lose it."""
+    writer.write(answer)
+    if writer.can_write_eof():
+        writer.write_eof()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_FOR):
+            unread = LINGER_BYTES
+            while unread > 0 and (waste := await reader.read(wire.MAX_HEAD)):
+                unread -= len(waste)
+
+
+def _same(expected: str, given: str) -> bool:
+    return hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogateescape"))
+
+
+def _listen(host: str | None, port: int) -> socket.socket:
+    """One socket for both families where the system can do that: two would get two ports from port 0."""
+    if host is not None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+    return socket.create_server(("", port), backlog=BACKLOG)
+
+
+def _prepare_for_a_long_time(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # Beats that are never acknowledged end the connection after this; by default the kernel tries for 15 minutes.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALLED_FOR * 1000))
