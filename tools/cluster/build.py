@@ -27,7 +27,7 @@ SAYS_EVERY = 20.0  # seconds between two lines of progress
 
 
 def provide(*wanted: Programs) -> None:
-    """Build what is missing. A second process waits for the first; one that is interrupted leaves nothing half-built."""
+    """Build what is missing. A second process waits for the first; an interrupted one leaves nothing half-built."""
     if not any(programs.missing() for programs in wanted):
         return
     with only_one(CACHE / "build.lock", f"process {os.getpid()} builds Kubernetes"):

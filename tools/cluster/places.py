@@ -27,11 +27,6 @@ class Home:
         return self.path / "processes.json"
 
     @property
-    def settings(self) -> Path:
-        """Which size it has, which ports it took."""
-        return self.path / "settings.json"
-
-    @property
     def certificates(self) -> Path:
         """Keys and certificates; private."""
         return self.path / "pki"
@@ -62,5 +57,7 @@ class Home:
         return self.path / "kubelet"
 
 
+# The API server alone, for somebody at a terminal; tests start their own in temporary folders.
+API = Home(CACHE / "api")
 # The whole node changes the machine (interfaces, iptables, cgroups), so there is one a machine.
 NODE = Home(CACHE / "node")

@@ -31,18 +31,19 @@ def _kubernetes(*names: str, takes: str) -> Programs:
 
 
 API = _kubernetes("kube-apiserver", takes="5 minutes")
+CLIENT = _kubernetes("kubectl", takes="half a minute")
 NODE = _kubernetes("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", takes="5 minutes")
 DNS = Programs("github.com/coredns/coredns", "v1.14.7", {"coredns": ""}, "4 minutes")
 FAKE_NODES = Programs("sigs.k8s.io/kwok", "v0.7.0", {"kwok": "cmd/kwok"}, "2 minutes")
 # The peer that bench/ measures beside our operator. No test needs it.
 PEER = Programs("github.com/kubeflow/mpi-operator", "v0.8.2", {"mpi-operator": "cmd/mpi-operator"}, "2 minutes")
 
-SIZES = {"api": (API,), "node": (API, NODE, DNS), "bench": (FAKE_NODES, PEER)}
+SIZES = {"api": (API, CLIENT), "node": (API, CLIENT, NODE, DNS), "bench": (FAKE_NODES, PEER)}
 
 
 def program(name: str) -> str:
     """The path of a program of one of the tables above, built or not."""
-    for programs in (API, NODE, DNS, FAKE_NODES, PEER):
+    for programs in (API, CLIENT, NODE, DNS, FAKE_NODES, PEER):
         if name in programs.packages:
             return str(CACHE / "programs" / programs.version / name)
     raise KeyError(name)

@@ -1,0 +1,103 @@
+"""An authority of the cluster's own, and the certificates and kubeconfigs that it signs."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+LASTS = datetime.timedelta(days=365)
+
+
+class Authority:
+    """Signs for one cluster; its key is never written, so nobody signs anything later."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(mode=0o700, parents=True)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("mpiboot test cluster", None)
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        self._certificate = _unsigned(self._name, self._name, self._key.public_key()).add_extension(
+            constraints, critical=True).sign(self._key, hashes.SHA256())
+        self.certificate = folder / "ca.crt"
+        self.certificate.write_bytes(_pem(self._certificate))
+
+    def issue(self, file: str, user: str, group: str | None = None, names: Iterable[str] = ()) -> tuple[Path, Path]:
+        """Certificate and key for a user, or for a server that answers to `names` (host names and addresses)."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
+        builder = _unsigned(_name(user, group), self._name, key.public_key()).add_extension(usages, critical=False)
+        if list(alternatives):
+            builder = builder.add_extension(alternatives, critical=False)
+        paths = self.folder / f"{file}.crt", self.folder / f"{file}.key"
+        paths[0].write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
+        write_key(paths[1], key)
+        return paths
+
+    def kubeconfig(self, path: Path, server: str, user: str, group: str | None = None) -> Path:
+        """A kubeconfig (JSON is YAML) with which `user` reaches the API server; it holds all it needs."""
+        certificate, key = self.issue(user.replace(":", "-"), user, group)
+        content = {
+            "apiVersion": "v1", "kind": "Config", "current-context": "mpiboot",
+            "clusters": [{"name": "mpiboot", "cluster": {
+                "server": server, "certificate-authority-data": _data(self.certificate)}}],
+            "users": [{"name": user, "user": {
+                "client-certificate-data": _data(certificate), "client-key-data": _data(key)}}],
+            "contexts": [{"name": "mpiboot", "context": {"cluster": "mpiboot", "user": user}}]}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(content, indent=1), encoding="ascii")
+        return path
+
+
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """A private key, for its owner's eyes only."""
+    path.touch(mode=0o600)
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL,
+                                       serialization.NoEncryption()))
+
+
+def service_account_key(folder: Path) -> Path:
+    """The key that signs the tokens of service accounts."""
+    path = folder / "service-accounts.key"
+    write_key(path, ec.generate_private_key(ec.SECP256R1()))
+    return path
+
+
+def _unsigned(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + LASTS))
+
+
+def _name(user: str, group: str | None) -> x509.Name:
+    organization = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
+    return x509.Name([*organization, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _data(path: Path) -> str:
+    return b64encode(path.read_bytes()).decode()

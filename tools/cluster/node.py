@@ -1,0 +1,99 @@
+"""A whole node: everything that runs pods, from etcd to DNS, in 8 seconds; and its end without a trace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from . import api, build, components, containerd, images, network, packages, processes, traces, versions
+from .certificates import Authority
+from .client import Client
+from .errors import ClusterError
+from .lock import only_one
+from .places import CACHE, NODE
+from .waiting import wait_for
+
+COMES_UP_WITHIN = 120.0  # seconds; 8 are usual, a busy machine needs more
+LOCK = CACHE / "node.lock"
+FAILED = CACHE / "failed-logs"
+OK = 200
+
+
+def provide() -> None:
+    """Bring what it needs: Debian packages, built programs."""
+    if os.geteuid() != 0:
+        raise ClusterError("a node needs root: it makes containers, an interface and iptables rules; "
+                           "or set KUBECONFIG to a cluster that you have")
+    packages.provide(packages.NODE)
+    build.provide(*versions.SIZES["node"])
+
+
+def up() -> bool:
+    """True when it was started, False when it ran already. A failed start leaves nothing but its logs."""
+    with only_one(LOCK, f"process {os.getpid()} starts the node"):
+        recorded = processes.recorded(NODE)
+        if NODE.kubeconfig.exists() and all(process.lives() for process in recorded):
+            return False
+        _remove()
+        if network.foreign_kube_proxy() or traces.pod_cgroups():
+            raise ClusterError("another kubelet or kube-proxy works on this machine; "
+                               "set KUBECONFIG to its cluster, and the tests use that one")
+        try:
+            _start()
+        except BaseException:
+            _keep_logs()
+            _remove()
+            raise
+        return True
+
+
+def down() -> None:
+    """End it, with all that it left on this machine."""
+    with only_one(LOCK, f"process {os.getpid()} ends the node"):
+        _remove()
+
+
+def _start() -> None:
+    NODE.path.mkdir(mode=0o700, parents=True)
+    traces.note(NODE)
+    network.up(NODE)
+    containerd.up(NODE)
+    images.load_pause(NODE)
+    authority = Authority(NODE.certificates)
+    kubeconfig = api.start(NODE, authority, network.NODE)
+    client = Client(kubeconfig)
+    components.start(NODE, authority, client.server)
+    wait_for("the node is ready for pods", lambda: _ready(client), COMES_UP_WITHIN,
+             meanwhile=lambda: processes.check(NODE))
+    kubeconfig.rename(NODE.kubeconfig)
+
+
+def _ready(client: Client) -> bool:
+    """True when a pod made now would start: the node says so, no taint is left, and its service account is there."""
+    answer = client.get(f"/api/v1/nodes/{components.NAME}")
+    if answer.status != OK:
+        return False
+    node = answer.object
+    conditions = node.get("status", {}).get("conditions", [])
+    return (any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+            and not node["spec"].get("taints")
+            and client.get("/api/v1/namespaces/default/serviceaccounts/default").status == OK)
+
+
+def _remove() -> None:
+    recorded = {process.name: process for process in processes.recorded(NODE)}
+    if "kubelet" in recorded:
+        processes.end(recorded["kubelet"])  # else it starts again what ends below
+    containerd.down(NODE)
+    processes.end_all(NODE)
+    if NODE.path.exists():
+        network.down()
+        traces.remove(NODE)
+    shutil.rmtree(NODE.path, ignore_errors=True)
+
+
+def _keep_logs() -> None:
+    shutil.rmtree(FAILED, ignore_errors=True)
+    if NODE.logs.exists():
+        shutil.copytree(NODE.logs, FAILED)
+

@@ -1,0 +1,33 @@
+"""Debian packages that the clusters need, known by the programs they bring."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from debian import how_to_install, install
+
+from .errors import ClusterError
+
+# program or file -> package
+API = {"etcd": "etcd-server"}
+NODE = {
+    **API, "containerd": "containerd", "runc": "runc", "iptables": "iptables", "conntrack": "conntrack",
+    "ethtool": "ethtool", "socat": "socat", "catatonit": "catatonit", "ip": "iproute2", "mount": "mount",
+    "/usr/lib/cni/bridge": "containernetworking-plugins",
+}
+
+
+def missing(wanted: dict[str, str]) -> list[str]:
+    """The packages whose programs are not on this machine."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    return [package for program, package in wanted.items()
+            if not (Path(program).exists() if program.startswith("/") else shutil.which(program, path=path))]
+
+
+def provide(wanted: dict[str, str]) -> None:
+    """Install what is missing, or say how."""
+    absent = missing(wanted)
+    if absent and not install(absent, "a Kubernetes for the tests needs programs that this machine lacks"):
+        raise ClusterError(f"not there: {', '.join(absent)}; get it with: {how_to_install(absent)}")
