@@ -1,0 +1,35 @@
+"""The hostfile's text in a runtime's dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpiboot.job import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mpiboot.job.model import Implementation, Job
+
+
+def text(hosts: Iterable[str], slots: int, implementation: Implementation) -> str:
+    """One line a host, in the given order: ranks are placed in it."""
+    if implementation == "OpenMPI":
+        return "".join(f"{host} slots={slots}\n" for host in hosts)
+    return "".join(f"{host}:{slots}\n" for host in hosts)
+
+
+def published(job: Job, cluster_domain: str = "") -> str:
+    """The hostfile that the job's ConfigMap shows: full names everywhere, a working launcher first."""
+    first = (names.launcher_host(job, cluster_domain),) if job.run_launcher_as_worker else ()
+    return text((*first, *names.worker_hosts(job, cluster_domain)), job.slots_per_worker, job.implementation)
+
+
+def for_launcher(job: Job, cluster_domain: str = "") -> str:
+    """The hostfile that the launcher mounts: its own line is its host name.
+
+    By a longer name MPICH, Intel MPI and Open MPI (told to keep full names) do not know themselves and would log in to
+    themselves by ssh.
+    """
+    first = (names.launcher(job.name),) if job.run_launcher_as_worker else ()
+    return text((*first, *names.worker_hosts(job, cluster_domain)), job.slots_per_worker, job.implementation)

@@ -1,0 +1,85 @@
+"""The job's Secret and how each role mounts it.
+
+Two key pairs: a launcher gets the client's private half, workers the host's. They appear under the names that images of
+all makers expect (`id_rsa`, ...).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job import labels, names, pods, wishes
+from mpiboot.job.objects import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mpiboot.job.material import SshMaterial
+    from mpiboot.job.model import Job, Role
+
+PUBLIC = 0o444  # readable by any uid that a container may have
+ROOT_ONLY = 0o600  # ssh and sshd of root refuse a key that others can read
+
+CLIENT_PRIVATE, CLIENT_PUBLIC = "ssh-privatekey", "ssh-publickey"
+HOST_PRIVATE, HOST_PUBLIC = "host-privatekey", "host-publickey"
+KNOWN_HOSTS = "known_hosts"
+TOKEN = "token"  # noqa: S105 - the name of a key in the Secret
+
+
+def one_pair(job: Job) -> bool:
+    """Whether workers get the client's key too, because ranks log in to each other."""
+    return wishes.worker_ssh(job.annotations) == "on"
+
+
+def secret(job: Job, material: SshMaterial) -> dict[str, Any]:
+    """The Secret, its values in base64 as the API has them."""
+    texts = {
+        CLIENT_PRIVATE: material.client_private,
+        CLIENT_PUBLIC: material.client_public,
+        HOST_PRIVATE: material.host_private,
+        HOST_PUBLIC: material.host_public,
+        KNOWN_HOSTS: known_hosts(material.client_public if one_pair(job) else material.host_public),
+        TOKEN: material.token,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(job, names.secret(job.name), labels.of_object(job)),
+        "type": "kubernetes.io/ssh-auth",
+        "data": {key: b64encode(text.encode()).decode() for key, text in texts.items()},
+    }
+
+
+def known_hosts(public: str) -> str:
+    """One line for all hosts: every worker has the job's host key, under whatever name or port it is reached."""
+    key_type, key = public.split()[:2]
+    return f"* {key_type} {key}\n"
+
+
+def volume(job: Job, role: Role, *, private_mode: int, verify: bool) -> pods.Volume:
+    """The Secret as a role mounts it. Without `verify` there is no known_hosts: hosts show keys we do not know."""
+    if role == "launcher" or one_pair(job):
+        files = {"id_rsa": CLIENT_PRIVATE, "id_rsa.pub": CLIENT_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
+        if verify:
+            files["known_hosts"] = KNOWN_HOSTS
+    else:
+        files = {"id_rsa": HOST_PRIVATE, "id_rsa.pub": HOST_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
+    items = [
+        {"key": key, "path": path, "mode": private_mode if path == "id_rsa" else PUBLIC}
+        for path, key in files.items()
+    ]
+    source = {"secret": {"secretName": names.secret(job.name), "defaultMode": PUBLIC, "items": items}}
+    return pods.Volume("ssh-auth", source, job.ssh_auth_mount_path)
+
+
+def private_mode(job: Job, template: Mapping[str, Any], container: Mapping[str, Any], *, copied: bool) -> int:
+    """The mode of a private key that its user accepts and can read.
+
+    `copied`: mpiboot runs there and copies the key to a directory of its own first, so all that counts is reading it.
+    """
+    uid = pods.run_as_user(template, container)
+    if copied or uid:
+        return PUBLIC
+    in_roots_home = f"{job.ssh_auth_mount_path}/".startswith("/root/")
+    return ROOT_ONLY if uid == 0 or in_roots_home else PUBLIC

@@ -1,0 +1,125 @@
+"""A user's pod template with a job's additions. Only what has to change is copied; nothing of the user's is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job.podtemplate import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mpiboot.job.environment import Environment
+
+ISTIO = "sidecar.istio.io/inject"
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume and where the main container mounts it. With a name that the user has taken, it gets another."""
+
+    name: str
+    source: Mapping[str, Any]
+    path: str
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What a role's pods need beyond their template. `spec` and `container` replace fields of the same name."""
+
+    labels: Mapping[str, str]
+    environment: Environment
+    volumes: Sequence[Volume]
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    container: Mapping[str, Any] = field(default_factory=dict)
+
+
+def spec_of(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    return template.get("spec") or {}
+
+
+def main_index(template: Mapping[str, Any], name: str) -> int:
+    """Where the container stands that runs the job: the named one, or the first."""
+    given = [container.get("name") for container in spec_of(template).get("containers") or ()]
+    return given.index(name) if name in given else 0
+
+
+def main_container(template: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    containers = spec_of(template).get("containers") or [{}]
+    found: Mapping[str, Any] = containers[main_index(template, name)]
+    return found
+
+
+def run_as_user(template: Mapping[str, Any], container: Mapping[str, Any]) -> int | None:
+    """The uid that the manifest asks for: the container's, else the pod's, else unknown."""
+    for context in (container.get("securityContext"), spec_of(template).get("securityContext")):
+        if context and context.get("runAsUser") is not None:
+            uid: int = context["runAsUser"]
+            return uid
+    return None
+
+
+def dressed(template: Mapping[str, Any], additions: Additions, main: str = "") -> dict[str, Any]:
+    """The template with the additions: metadata and spec."""
+    spec = dict(spec_of(template))
+    names = free_names(spec.get("volumes") or (), additions.volumes)
+    containers = [with_text(container) for container in spec.get("containers") or ()]
+    position = main_index(template, main)
+    containers[position] = dressed_container(containers[position], additions, names)
+    if spec.get("initContainers"):
+        spec["initContainers"] = [with_text(container) for container in spec["initContainers"]]
+    added = [{"name": name, **volume.source} for name, volume in zip(names, additions.volumes, strict=True)]
+    spec |= {"containers": containers, "volumes": [*(spec.get("volumes") or ()), *added], **additions.spec}
+    return {"metadata": dressed_metadata(template.get("metadata") or {}, additions.labels), "spec": spec}
+
+
+def dressed_metadata(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """Metadata with our labels. A mesh's sidecar would keep a launcher from ending and ssh from passing, so none comes
+    unless the user asks for it.
+    """
+    given = {key: as_text(value) for key, value in (metadata.get("labels") or {}).items()}
+    annotations = {key: as_text(value) for key, value in (metadata.get("annotations") or {}).items()}
+    if ISTIO not in given:
+        annotations.setdefault(ISTIO, "false")
+    return {**metadata, "labels": {**given, **labels}, "annotations": annotations}
+
+
+def dressed_container(container: Mapping[str, Any], additions: Additions, names: Sequence[str]) -> dict[str, Any]:
+    mounts = list(container.get("volumeMounts") or ())
+    # What the user mounted there himself stays: a path can be mounted only once.
+    taken = {str(mount.get("mountPath")).rstrip("/") for mount in mounts if isinstance(mount, dict)}
+    mounts += [
+        {"name": name, "mountPath": volume.path}
+        for name, volume in zip(names, additions.volumes, strict=True)
+        if volume.path.rstrip("/") not in taken
+    ]
+    env = additions.environment.added_to(container.get("env") or ())
+    return {**container, "env": env, "volumeMounts": mounts, **additions.container}
+
+
+def free_names(given: Sequence[Any], volumes: Sequence[Volume]) -> list[str]:
+    """Names for our volumes that the user's do not have."""
+    taken = {volume.get("name") for volume in given if isinstance(volume, dict)}
+    return [next(name for name in (volume.name, *numbered(volume.name)) if name not in taken) for volume in volumes]
+
+
+def numbered(name: str) -> list[str]:
+    return [f"mpiboot-{name}-{number}" for number in range(1, 100)]
+
+
+def with_text(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A container whose unquoted numbers, where Kubernetes wants text, are text; the same one if there are none."""
+    changed: dict[str, Any] = {}
+    for name in ("command", "args"):
+        items = container.get(name)
+        if items and any(as_text(item) is not item for item in items):
+            changed[name] = [as_text(item) for item in items]
+    env = container.get("env") or ()
+    texts = [
+        {**item, "value": as_text(item["value"])} if isinstance(item, dict) and "value" in item else item
+        for item in env
+    ]
+    if texts != list(env):
+        changed["env"] = texts
+    return {**container, **changed} if changed else container

@@ -1,0 +1,80 @@
+"""A manifest of any known API version to one checked Job, or to one error that names all that is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mpiboot.job import head, names, v2beta1, wishes
+from mpiboot.job.fields import Fields
+from mpiboot.job.problems import ManifestError, Problem
+from mpiboot.job.values import kind, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mpiboot.job.head import Head
+    from mpiboot.job.manifest import Manifest
+    from mpiboot.job.model import Dialect, Job
+
+GROUP = "kubeflow.org"
+
+# A reader gets the metadata and a cursor on `spec`. A further API version is a further line here.
+READERS: Final[Mapping[Dialect, Callable[[Head, Fields], Job]]] = {"v2beta1": v2beta1.read}
+
+
+@dataclass(frozen=True)
+class ReadJob:
+    """A job that can run, and what its user should know about the manifest."""
+
+    job: Job
+    warnings: tuple[Problem, ...] = ()
+
+
+def read(manifest: Manifest) -> ReadJob:
+    """The job of a manifest. Raises ManifestError with every problem; the manifest itself is never changed."""
+    problems: list[Problem] = []
+    root = Fields(manifest, problems, (), manifest.data)
+    dialect = identify(root)
+    if dialect is None:
+        raise ManifestError(tuple(problems), manifest.source)
+    common = head.read(root, dialect)
+    if root.get("spec") is None:
+        root.note("spec", "must be given")
+        raise fault(problems, manifest)
+    job = READERS[dialect](common, root.mapping("spec"))
+    if job.name and (bad := names.job_name_fault(job.name, job.workers)):
+        root.mapping("metadata").note("name", bad)
+    problems += wishes.problems(manifest, job.annotations)
+    if any(problem.level == "error" for problem in problems):
+        raise fault(problems, manifest)
+    return ReadJob(job, (*manifest.warnings, *problems))
+
+
+def fault(problems: list[Problem], manifest: Manifest) -> ManifestError:
+    """The error of a manifest: errors only, in the order of the file."""
+    errors = [problem for problem in problems if problem.level == "error"]
+    return ManifestError(tuple(sorted(errors, key=lambda problem: problem.line or 0)), manifest.source)
+
+
+def identify(root: Fields) -> Dialect | None:
+    """Which reader an object needs, or None after noting why there is none."""
+    known = [f"{GROUP}/{version}" for version in READERS]
+    version = root.get("apiVersion")
+    if root.get("kind") != "MPIJob":
+        root.note("kind", f"must be MPIJob, is {kind(root.get('kind'))}")
+    if version not in known:
+        guess = nearest(version, known) if isinstance(version, str) else ""
+        root.note("apiVersion", f"must be one of {', '.join(known)}; is {kind(version)}{guess}")
+    if root.problems:
+        return None
+    # An object that is stored in one version may have been written for another: its dialect says so.
+    spec = root.get("spec")
+    dialect = (spec.get("dialect") if isinstance(spec, dict) else None) or version.partition("/")[2]
+    for reader in READERS:
+        if reader == dialect:
+            return reader
+    Fields(root.manifest, root.problems, ("spec",)).note(
+        "dialect", f"must be one of {', '.join(READERS)}; is {kind(dialect)}"
+    )
+    return None

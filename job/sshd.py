@@ -1,0 +1,57 @@
+"""Workers in images that are not ours: how their sshd is started, and how one sees that it listens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# A worker whose sshd never listens is reported by who waits for it, not killed by its probe: pods that wait for hours
+# are normal, and a restart would repair nothing.
+NEVER = 2**31 - 1
+
+# Any listening socket: the image's own configuration chose the port, and a worker runs nothing but sshd.
+LISTENS = (
+    "for table in /proc/net/tcp /proc/net/tcp6; do "
+    '[ -r "$table" ] && while read -r _ _ _ state _; do [ "$state" = 0A ] && exit 0; done <"$table"; '
+    "done; exit 1"
+)
+
+PORT_IN_COMMAND = re.compile(r"\bsshd\b.*?(?:\s-p\s*|\s-o\s*['\"]?[Pp]ort[= ])(\d+)", re.DOTALL)
+
+
+def command(ssh_dir: str, *, verify: bool) -> list[str]:
+    """An sshd in the foreground. Old images lack its run directory, and only root can make it.
+
+    The job's host key comes first on the command line, so it wins over keys baked into the image. A mounted Secret is a
+    directory that sshd's StrictModes would refuse.
+    """
+    host_key = f" -o HostKey={shlex.quote(f'{ssh_dir}/id_rsa')}" if verify else ""
+    return ["/bin/sh", "-c", f"mkdir -p /run/sshd 2>/dev/null; exec /usr/sbin/sshd -De -o StrictModes=no{host_key}"]
+
+
+def probe(container: Mapping[str, Any]) -> dict[str, Any]:
+    """A startup probe that succeeds once sshd listens: a TCP connection where the port is known."""
+    port = known_port(container)
+    check = {"tcpSocket": {"port": port}} if port else {"exec": {"command": ["/bin/sh", "-c", LISTENS]}}
+    return {**check, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": NEVER}
+
+
+def has_probe(container: Mapping[str, Any]) -> bool:
+    """Whether the user said himself when this container is ready."""
+    return bool(container.get("startupProbe") or container.get("readinessProbe"))
+
+
+def known_port(container: Mapping[str, Any]) -> int | None:
+    """The port of a container's sshd, if its command or its declared ports say so."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if match := PORT_IN_COMMAND.search(" ".join(map(str, words))):
+        return int(match[1])
+    for port in container.get("ports") or ():
+        number = port.get("containerPort") if isinstance(port, dict) else None
+        if number in (22, 2222) or (isinstance(number, int) and "ssh" in str(port.get("name"))):
+            return int(number)
+    return None

@@ -1,0 +1,112 @@
+"""The reader of kubeflow.org/v2beta1: its defaults and its rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job import podtemplate
+from mpiboot.job.model import Job, Replica, RunPolicy, SchedulingPolicy
+
+if TYPE_CHECKING:
+    from mpiboot.job.fields import Fields
+    from mpiboot.job.head import Head
+
+RESTART_POLICIES = ("Never", "OnFailure")
+MANAGERS = ("kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue")
+LARGEST_INT64 = 2**63 - 1
+
+
+def read(head: Head, spec: Fields) -> Job:
+    """The job that a spec describes. With an error among the problems it is only good for finding more of them."""
+    spec.known(
+        "dialect", "slotsPerWorker", "runLauncherAsWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath",
+        "launcherCreationPolicy", "mpiImplementation",
+    )  # fmt: skip
+    replicas = spec.mapping("mpiReplicaSpecs")
+    replicas.known("Launcher", "Worker")
+    slots = spec.integer("slotsPerWorker", minimum=0)
+    return Job(
+        name=head.name,
+        namespace=head.namespace,
+        uid=head.uid,
+        api_version=head.api_version,
+        dialect=head.dialect,
+        labels=head.labels,
+        annotations=head.annotations,
+        slots_per_worker=1 if slots is None else slots,
+        implementation=spec.choice("mpiImplementation", ("OpenMPI", "Intel", "MPICH"), "OpenMPI"),
+        ssh_auth_mount_path=mount_path(spec),
+        launcher_creation_policy=spec.choice(
+            "launcherCreationPolicy", ("AtStartup", "WaitForWorkersReady"), "AtStartup"
+        ),
+        run_launcher_as_worker=spec.boolean("runLauncherAsWorker", default=False),
+        launcher=launcher(replicas),
+        worker=worker(replicas),
+        run_policy=run_policy(spec.mapping("runPolicy")),
+    )
+
+
+def mount_path(spec: Fields) -> str:
+    path = spec.text("sshAuthMountPath", "/root/.ssh") or "/root/.ssh"
+    if ":" in path:
+        spec.note("sshAuthMountPath", f"must not contain ':', is {path!r}")
+    return path if path.startswith("/") else f"/{path}"  # what a kubelet makes of it
+
+
+def launcher(replicas: Fields) -> Replica:
+    if replicas.get("Launcher") is None:
+        replicas.note("Launcher", "must be given: it is the pod that runs mpirun")
+        return Replica(1, {}, "OnFailure")
+    fields = replicas.mapping("Launcher")
+    count = fields.integer("replicas")
+    if count not in (None, 1):
+        fields.note("replicas", f"must be 1, is {count}")
+    return replica(fields, 1, "OnFailure")
+
+
+def worker(replicas: Fields) -> Replica | None:
+    if replicas.get("Worker") is None:
+        return None
+    fields = replicas.mapping("Worker")
+    if fields.get("replicas") is None:
+        fields.note("replicas", "must be given: how many workers, >= 1")
+    return replica(fields, fields.integer("replicas", minimum=1) or 1, "Never")
+
+
+def replica(fields: Fields, count: int, restart_policy: str) -> Replica:
+    fields.known("replicas", "template", "restartPolicy")
+    template = fields.mapping("template")
+    podtemplate.check(template)
+    return Replica(count, template.value, fields.choice("restartPolicy", RESTART_POLICIES, restart_policy))
+
+
+def run_policy(fields: Fields) -> RunPolicy:
+    fields.known(
+        "cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend", "managedBy",
+        "schedulingPolicy",
+    )  # fmt: skip
+    manager = fields.choice("managedBy", MANAGERS, "")
+    return RunPolicy(
+        clean_pod_policy=fields.choice("cleanPodPolicy", ("None", "Running", "All"), "None"),
+        ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", minimum=0),
+        active_deadline_seconds=fields.integer("activeDeadlineSeconds", minimum=0, largest=LARGEST_INT64),
+        backoff_limit=fields.integer("backoffLimit", minimum=0),
+        suspend=fields.boolean("suspend", default=False),
+        managed_by=manager or None,
+        scheduling_policy=scheduling_policy(fields),
+    )
+
+
+def scheduling_policy(fields: Fields) -> SchedulingPolicy | None:
+    if fields.get("schedulingPolicy") is None:
+        return None
+    policy = fields.mapping("schedulingPolicy")
+    policy.known("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds")
+    resources: dict[str, Any] | None = dict(policy.mapping("minResources").value) or None
+    return SchedulingPolicy(
+        min_available=policy.integer("minAvailable"),
+        queue=policy.text("queue"),
+        min_resources=resources,
+        priority_class=policy.text("priorityClass"),
+        schedule_timeout_seconds=policy.integer("scheduleTimeoutSeconds"),
+    )

@@ -1,0 +1,64 @@
+"""What a job asks for by annotations of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from mpiboot.job.problems import Problem, path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mpiboot.job.manifest import Manifest
+
+PREFIX = "mpiboot.dev/"
+LAUNCH = f"{PREFIX}launch"
+HOST_KEYS = f"{PREFIX}host-keys"
+WORKER_SSH = f"{PREFIX}worker-ssh"
+ADDRESSES = f"{PREFIX}addresses"  # of launcher pods, not of jobs: whoever knows the workers' addresses writes it
+GATE = f"{PREFIX}workers"  # a scheduling gate, not an annotation: it opens when all workers are ready
+
+Waits = Literal["in-place", "gate", "off"]
+HostKeys = Literal["verify", "off"]
+OnOff = Literal["on", "off"]
+Choice = TypeVar("Choice", bound=str)
+
+LAUNCH_CHOICES: tuple[Waits, ...] = ("in-place", "gate", "off")
+HOST_KEYS_CHOICES: tuple[HostKeys, ...] = ("verify", "off")
+WORKER_SSH_CHOICES: tuple[OnOff, ...] = ("on", "off")
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    LAUNCH: LAUNCH_CHOICES,
+    HOST_KEYS: HOST_KEYS_CHOICES,
+    WORKER_SSH: WORKER_SSH_CHOICES,
+}
+
+
+def launch(annotations: Mapping[str, str]) -> Waits | None:
+    """Where the launcher shall wait for the workers; None: the image decides."""
+    return chosen(annotations.get(LAUNCH), LAUNCH_CHOICES)
+
+
+def host_keys(annotations: Mapping[str, str]) -> HostKeys | None:
+    """Whether the launcher shall check the workers' host keys; None: if they are ours."""
+    return chosen(annotations.get(HOST_KEYS), HOST_KEYS_CHOICES)
+
+
+def worker_ssh(annotations: Mapping[str, str]) -> OnOff | None:
+    """Whether workers log in to each other, and so need the client's key."""
+    return chosen(annotations.get(WORKER_SSH), WORKER_SSH_CHOICES)
+
+
+def chosen(value: str | None, choices: tuple[Choice, ...]) -> Choice | None:
+    return next((choice for choice in choices if choice == value), None)
+
+
+def problems(manifest: Manifest, annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """Warnings about annotations with our prefix that mean nothing: the job goes on without them."""
+    for key, value in annotations.items():
+        path = ("metadata", "annotations", key)
+        if key in CHOICES and value not in CHOICES[key]:
+            message = f"must be one of {', '.join(CHOICES[key])}, is {value!r}: ignored"
+            yield Problem(path_text(path), message, manifest.line(path), "warning")
+        elif key.startswith(PREFIX) and key not in CHOICES:
+            message = f"unknown annotation, ignored; known: {', '.join(CHOICES)}"
+            yield Problem(path_text(path), message, manifest.line(path), "warning")

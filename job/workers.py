@@ -1,0 +1,87 @@
+"""The worker pods of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job import environment, keys, labels, names, objects, pods, sshd, trust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mpiboot.job.model import Job, Replica
+    from mpiboot.job.settings import Settings
+
+# A template may hold what only the server may set; a pod with it would be refused.
+NOT_FOR_PODS = ("generateName", "creationTimestamp", "deletionTimestamp", "resourceVersion", "uid", "managedFields",
+    "selfLink", "generation", "deletionGracePeriodSeconds")  # fmt: skip
+
+
+def maker(job: Job, settings: Settings) -> Callable[[int], dict[str, Any]]:
+    """A function from an index to that worker's pod. What all workers share is made once and is the same object."""
+    assert job.worker is not None
+    base = pods.dressed(job.worker.template, additions(job, job.worker, settings), job.main_container)
+    position = pods.main_index(job.worker.template, job.main_container)
+    shared = {key: value for key, value in base["metadata"].items() if key not in NOT_FOR_PODS}
+
+    def make(index: int) -> dict[str, Any]:
+        name = names.worker(job.name, index)
+        containers = list(base["spec"]["containers"])
+        variable = environment.entry("MPIBOOT_INDEX", str(index))
+        kept = [item for item in containers[position]["env"] if item.get("name") != "MPIBOOT_INDEX"]
+        containers[position] = {**containers[position], "env": [*kept, variable]}
+        own_labels = {**shared["labels"], **labels.of_pod(job, "worker", index)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**shared, **objects.metadata(job, name, own_labels)},
+            "spec": {**base["spec"], "hostname": name, "containers": containers},
+        }
+
+    return make
+
+
+def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
+    """What a worker pod needs beyond its template."""
+    template = worker.template
+    container = pods.main_container(template, job.main_container)
+    ours = trust.worker_is_ours(job, settings)
+    verify = trust.host_keys(job, settings) == "verify"
+    runs_mpiboot = (ours and not trust.has_command(container)) or trust.starts_mpiboot(container)
+    mode = keys.private_mode(job, template, container, copied=runs_mpiboot)
+    return pods.Additions(
+        labels={},
+        environment=environment.of_worker(job, settings, checks_in=ours),
+        volumes=[keys.volume(job, "worker", private_mode=mode, verify=verify)],
+        spec={
+            "subdomain": names.service(job.name),
+            "restartPolicy": worker.restart_policy,
+            "dnsConfig": searching(job, pods.spec_of(template).get("dnsConfig") or {}, settings),
+            **host_network(template),
+        },
+        container=sshd_fields(job, settings, container, ours=ours, verify=verify),
+    )
+
+
+def sshd_fields(
+    job: Job, settings: Settings, container: Mapping[str, Any], *, ours: bool, verify: bool
+) -> dict[str, Any]:
+    """Command and probe of an image that is not ours; ours starts `mpiboot worker` by itself."""
+    fields: dict[str, Any] = {}
+    if not ours and not trust.has_command(container):
+        fields["command"] = sshd.command(job.ssh_auth_mount_path, verify=verify)
+    if trust.launcher_waits(job, settings) == "gate" and not sshd.has_probe(container):
+        fields["startupProbe"] = sshd.probe(container)
+    return fields
+
+
+def searching(job: Job, dns: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """DNS settings that resolve the launcher's bare host name: Intel MPI and MPICH tell a worker only that."""
+    domain = settings.cluster_domain or "cluster.local"
+    search = f"{names.service(job.name)}.{job.namespace}.svc.{domain}"
+    return {**dns, "searches": [*(dns.get("searches") or ()), search]}
+
+
+def host_network(template: Mapping[str, Any]) -> dict[str, str]:
+    """On a node's network a pod still has to resolve the names of the cluster."""
+    return {"dnsPolicy": "ClusterFirstWithHostNet"} if pods.spec_of(template).get("hostNetwork") else {}
