@@ -1,0 +1,186 @@
+"""The timeline as a picture: a bar for each lane, coloured by what it was doing, with a mark for each event."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+from mpiboot.engines.timeline import Event, Lane, lanes
+from mpiboot.engines.timeline_scale import Scale, scale_for
+from mpiboot.engines.timeline_style import COLOURS, style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WIDTH, LEFT, RIGHT = 960, 168, 44  # pixels; LEFT holds the names
+TOP, LANE, BOTTOM = 92, 44, 62
+SMALL = 5.9  # pixels a character takes in the small text, on the safe side
+LONGEST_NAME = 22  # characters that fit in LEFT
+
+_ILLEGAL = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# What a lane does from an event on. An unknown event changes nothing: it only leaves its mark.
+PHASES = {
+    "created": "setting-up",
+    "started": "coming-up",
+    "addresses": "coming-up",
+    "checked in": "ready",
+    "ready": "ready",
+    "exec": "running",
+    "first rank": "running",
+    "exit": "over",
+    "done": "over",
+    "deleted": "over",
+}
+# Where labels of one lane would overlap, the first of these that is there is written; hovering tells all.
+IMPORTANT = ("first rank", "exec", "done", "exit", "ready", "checked in", "started", "addresses", "created")
+
+
+def draw(events: Sequence[Event], title: str) -> str:
+    """The whole picture of events that are in order."""
+    rows = lanes(events)
+    bottom = TOP + LANE * max(1, len(rows))
+    height = bottom + BOTTOM
+    scale = scale_for(events, LEFT, WIDTH - LEFT - RIGHT)
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title desc">',
+        f'<title id="title">{_escaped(title)}</title>',
+        f'<desc id="desc">{_escaped(_told(events))}</desc>',
+        style(),
+        f'<rect class="page" width="{WIDTH}" height="{height}" rx="8"/>',
+        f'<text class="title" x="24" y="36">{_escaped(title)}</text>',
+        f'<text class="dim" x="24" y="57">{_escaped(_summary(events))}</text>',
+        *_axis(scale, bottom),
+        *_first_rank(events, scale, bottom),
+        *(part for i, lane in enumerate(rows) for part in _lane(lane, TOP + LANE * i, scale, _end(events))),
+        *_fold(scale, len(rows)),
+        *_legend(height - 26),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _axis(scale: Scale, bottom: float) -> Iterator[str]:
+    for at, label in scale.ticks():
+        x = _number(at)
+        yield f'<line class="grid" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{bottom}"/>'
+        yield f'<text class="small dim" x="{x}" y="{TOP - 12}" text-anchor="middle">{label}</text>'
+
+
+def _lane(lane: Lane, top: float, scale: Scale, end: float) -> Iterator[str]:
+    middle = top + 27
+    yield f"<g><title>{_escaped(_told(lane.events))}</title>"
+    yield f'<text class="name" x="{LEFT - 16}" y="{middle + 4}" text-anchor="end">{_escaped(_short(lane.who))}</text>'
+    for phase, begin, finish in phases(lane, end):
+        x, thick = scale.x(begin), 4 if phase == "whole" else 12
+        width = max(scale.x(finish) - x, 1.0)
+        shape = f'x="{_number(x)}" y="{middle - thick // 2}" width="{_number(width)}" height="{thick}" rx="2"'
+        yield f'<rect class="{phase}" {shape}/>'
+    for event in lane.events:
+        x = scale.x(event.at_seconds)
+        title = f"<title>{_escaped(_said(event))}</title>"
+        yield f'<circle class="mark" cx="{_number(x)}" cy="{middle}" r="4">{title}</circle>'
+    for event, x in labels(lane, scale):
+        yield f'<text class="small label" x="{_number(x)}" y="{middle - 12}">{_escaped(_said(event))}</text>'
+    yield "</g>"
+
+
+def phases(lane: Lane, end: float) -> list[tuple[str, float, float]]:
+    """What the lane did from when to when. What never ended is drawn until `end`; the job is one thing throughout."""
+    if lane.who == "job":
+        return [("whole", lane.events[0].at_seconds, end)]
+    found: list[tuple[str, float, float]] = []
+    phase, since = "", 0.0
+    for event in lane.events:
+        following = PHASES.get(event.name, phase)
+        if following != phase:
+            found.append((phase, since, event.at_seconds))
+            phase, since = following, event.at_seconds
+    found.append((phase, since, end))
+    return [part for part in found if part[0] in COLOURS]
+
+
+def labels(lane: Lane, scale: Scale) -> list[tuple[Event, float]]:
+    """The events whose labels find room above the lane, and where; the important ones first."""
+    placed: list[tuple[Event, float, float]] = []
+    for event in sorted(lane.events, key=_importance):
+        width = SMALL * len(_said(event))
+        x = min(scale.x(event.at_seconds) - 4, WIDTH - 8 - width)
+        if all(x + width + 8 <= left or right + 8 <= x for _, left, right in placed):
+            placed.append((event, x, x + width))
+    return sorted(((event, x) for event, x, _ in placed), key=lambda each: each[1])
+
+
+def _importance(event: Event) -> int:
+    return IMPORTANT.index(event.name) if event.name in IMPORTANT else len(IMPORTANT)
+
+
+def _first_rank(events: Sequence[Event], scale: Scale, bottom: float) -> Iterator[str]:
+    """The moment everybody waits for, through all lanes."""
+    first = next((event for event in events if event.name == "first rank"), None)
+    if first:
+        x = _number(scale.x(first.at_seconds))
+        yield f'<line class="moment" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{bottom}"/>'
+
+
+def _fold(scale: Scale, rows: int) -> Iterator[str]:
+    """Two slanted strokes across each bar: here time is left out."""
+    if scale.fold is None:
+        return
+    for row in range(rows):
+        middle, x = TOP + LANE * row + 27, scale.fold
+        for side in (-3.5, 3.5):
+            ends = f'x1="{_number(x + side - 4)}" y1="{middle + 10}" x2="{_number(x + side + 4)}" y2="{middle - 10}"'
+            yield f'<line class="fold" {ends}/>'
+
+
+def _legend(y: float) -> Iterator[str]:
+    x = float(LEFT)
+    for phase, colour in COLOURS.items():
+        if colour.meaning:
+            yield f'<rect class="{phase}" x="{_number(x)}" y="{y - 9}" width="14" height="10" rx="2"/>'
+            yield f'<text class="small dim" x="{_number(x + 20)}" y="{y}">{colour.meaning}</text>'
+            x += 44 + SMALL * len(colour.meaning)
+    yield f'<line class="moment" x1="{_number(x + 7)}" y1="{y - 11}" x2="{_number(x + 7)}" y2="{y + 3}"/>'
+    yield f'<text class="small dim" x="{_number(x + 20)}" y="{y}">first rank</text>'
+
+
+def _summary(events: Sequence[Event]) -> str:
+    first = next((event for event in events if event.name == "first rank"), None)
+    if not events:
+        return "nothing happened"
+    over = f"over after {_end(events):.3f} s"
+    return f"first rank after {first.at_seconds:.3f} s, {over}" if first else over
+
+
+def _told(events: Sequence[Event]) -> str:
+    """All events as a sentence, for those who cannot see them; of very many, the first and the last."""
+    said = [f"{event.who} {_said(event)}" for event in events]
+    if len(said) > 60:
+        said = [*said[:40], f"{len(said) - 60} more", *said[-20:]]
+    return "; ".join(said) or "nothing happened"
+
+
+def _said(event: Event) -> str:
+    digits = 3 if event.at_seconds < 100 else 1
+    return f"{event.name} {event.at_seconds:.{digits}f} s"
+
+
+def _end(events: Sequence[Event]) -> float:
+    return max((event.at_seconds for event in events), default=0.0)
+
+
+def _short(who: str) -> str:
+    """Both ends of a long name: its number is at the end."""
+    return who if len(who) <= LONGEST_NAME else f"{who[:12]}…{who[-(LONGEST_NAME - 13) :]}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _escaped(value: str) -> str:
+    """As XML text; a character that XML cannot hold at all becomes a question mark."""
+    return escape(_ILLEGAL.sub("?", value))
