@@ -28,7 +28,7 @@ def test_nothing_is_known_at_first() -> None:
 def test_what_is_observed_is_shown_until_the_worker_reports() -> None:
     picture = Picture(seen(Pod("pending", "a", reason="Unschedulable: 0/3 nodes are available")))
     assert shown(picture) == ("pending", "a", 0, "Unschedulable: 0/3 nodes are available")
-    assert picture.observe(seen(Pod("running", "a", "10.0.0.1"))) == {0}
+    assert picture.observe(seen(Pod("running", "a", "10.0.0.1"))) == frozenset({0})
     assert picture.workers[0].address == "10.0.0.1"
     assert picture.check_in(0, report(uid="a"))
     assert shown(picture) == ("ready", "a", 2222, "")
@@ -114,7 +114,7 @@ def test_without_a_start_the_next_life_of_the_same_pod_is_still_taken() -> None:
 
 def test_only_workers_that_look_different_are_told() -> None:
     picture = Picture(seen(Pod("pending"), Pod("pending"), Pod("pending")))
-    assert picture.observe(seen(Pod("pending"), Pod("running"), Pod("pending"))) == {1}
+    assert picture.observe(seen(Pod("pending"), Pod("running"), Pod("pending"))) == frozenset({1})
     assert picture.observe(seen(Pod("pending"), Pod("running"), Pod("pending"))) == frozenset()
 
 
