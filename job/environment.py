@@ -33,14 +33,27 @@ class Environment:
 
     def added_to(self, given: Iterable[Any]) -> list[Any]:
         """A container's `env` list with these variables. They come last: the kubelet lets later ones win."""
-        kept = [item for item in given if not (isinstance(item, dict) and item.get("name") in self.fixed)]
-        taken = {item.get("name") for item in kept if isinstance(item, dict)}
+        kept = [item for item in given if name_of(item) not in self.fixed]
+        taken = {name_of(item) for item in kept}
         usual = {name: value for name, value in self.usual.items() if name not in taken}
         return [*kept, *(entry(name, value) for name, value in {**self.fixed, **usual}.items())]
+
+    def lost(self, given: Iterable[Any]) -> list[str]:
+        """The names in an `env` list whose values these variables replace by others."""
+        return [
+            name_of(item)
+            for item in given
+            if name_of(item) in self.fixed and item != entry(name_of(item), self.fixed[name_of(item)])
+        ]
 
 
 def entry(name: str, value: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
+
+
+def name_of(item: Any) -> str:  # noqa: ANN401 - users' lists hold anything
+    """The name in an item of an `env` list."""
+    return str(item.get("name")) if isinstance(item, dict) else ""
 
 
 def field_ref(path: str) -> dict[str, Any]:
@@ -61,10 +74,12 @@ def of_launcher(job: Job, settings: Settings, *, host_keys: str, checks_in: bool
         "MPIBOOT_HOSTFILE": HOSTFILE,
         "MPIBOOT_ADDRESSES": ADDRESSES,
         "MPIBOOT_IMPLEMENTATION": job.implementation,
-        "MPIBOOT_HOST_KEYS": host_keys,
         **check_in(job, settings, pod=False, on=checks_in),
     }
-    return Environment({"K_MPI_JOB_ROLE": "launcher", **of_both(job), **ours, **fixed, **no_gpu}, usual)
+    return Environment(
+        {"K_MPI_JOB_ROLE": "launcher", **of_both(job), **ours, **fixed, **no_gpu},
+        {"MPIBOOT_HOST_KEYS": host_keys, **usual},
+    )
 
 
 def of_both(job: Job) -> dict[str, str]:

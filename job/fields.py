@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mpiboot.job.problems import Problem, path_text
-from mpiboot.job.values import Json, kind, nearest
+from mpiboot.job.values import Json, is_plain, kind, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,11 +38,13 @@ class Fields:
     def get(self, name: str) -> Json:
         return self.value.get(name)
 
-    def known(self, *names: str) -> None:
-        """Warn of every field that is none of these."""
+    def known(self, *names: str, elsewhere: Mapping[str, str] | None = None) -> None:
+        """Warn of every field that is none of these. `elsewhere`: what other API versions call them, and what we do."""
         for name in self.value:
             if name not in names:
-                self.note(name, f"unknown field, ignored{nearest(name, names)}", "warning")
+                moved = (elsewhere or {}).get(name)
+                hint = f"; here it is {moved}" if moved else nearest(name, names)
+                self.note(name, f"unknown field, ignored{hint}", "warning")
 
     def integer(self, name: str, *, minimum: int | None = None, largest: int = LARGEST_INT32) -> int | None:
         """A whole number, or None if it is not given or not good."""
@@ -93,13 +95,13 @@ class Fields:
         value = self.get(name)
         if value is not None and not isinstance(value, dict):
             self.note(name, f"must be a mapping, is {kind(value)}")
-        return Fields(self.manifest, self.problems, (*self.path, name), value)
+        return self.inner((name,), value)
+
+    def inner(self, where: Path, value: Json = None) -> Fields:
+        """A cursor further down."""
+        return Fields(self.manifest, self.problems, (*self.path, *where), value)
 
     def texts(self, name: str) -> dict[str, str]:
         """A mapping of text to text, as labels are; anything else in it is left out with an error."""
         inner = self.mapping(name)
         return {key: text for key in inner.value if (text := inner.text(key, "")) is not None}
-
-
-def is_plain(value: Json) -> bool:
-    return not isinstance(value, (dict, list))

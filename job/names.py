@@ -27,7 +27,7 @@ def job_name_fault(name: str, workers: int) -> str | None:
     """Why a job of this name with so many workers cannot be: the last worker's name is the longest."""
     last = worker(name, max(workers, 1) - 1)
     fault = label_fault(last)
-    return fault and f"its worker {last!r} {fault}"
+    return fault and f"gives a worker the name {last!r}, which {fault}"
 
 
 def worker(job: str, index: int) -> str:

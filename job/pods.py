@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job.podtemplate import as_text
+from mpiboot.job.values import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +69,8 @@ def dressed(template: Mapping[str, Any], additions: Additions, main: str = "") -
     containers[position] = dressed_container(containers[position], additions, names)
     if spec.get("initContainers"):
         spec["initContainers"] = [with_text(container) for container in spec["initContainers"]]
+    if spec.get("nodeSelector"):
+        spec["nodeSelector"] = texts(spec["nodeSelector"])
     added = [{"name": name, **volume.source} for name, volume in zip(names, additions.volumes, strict=True)]
     spec |= {"containers": containers, "volumes": [*(spec.get("volumes") or ()), *added], **additions.spec}
     return {"metadata": dressed_metadata(template.get("metadata") or {}, additions.labels), "spec": spec}
@@ -78,24 +80,37 @@ def dressed_metadata(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> 
     """Metadata with our labels. A mesh's sidecar would keep a launcher from ending and ssh from passing, so none comes
     unless the user asks for it.
     """
-    given = {key: as_text(value) for key, value in (metadata.get("labels") or {}).items()}
-    annotations = {key: as_text(value) for key, value in (metadata.get("annotations") or {}).items()}
+    given, annotations = texts(metadata.get("labels") or {}), texts(metadata.get("annotations") or {})
     if ISTIO not in given:
         annotations.setdefault(ISTIO, "false")
     return {**metadata, "labels": {**given, **labels}, "annotations": annotations}
 
 
 def dressed_container(container: Mapping[str, Any], additions: Additions, names: Sequence[str]) -> dict[str, Any]:
-    mounts = list(container.get("volumeMounts") or ())
-    # What the user mounted there himself stays: a path can be mounted only once.
-    taken = {str(mount.get("mountPath")).rstrip("/") for mount in mounts if isinstance(mount, dict)}
-    mounts += [
+    mounts = [
         {"name": name, "mountPath": volume.path}
         for name, volume in zip(names, additions.volumes, strict=True)
-        if volume.path.rstrip("/") not in taken
+        # What the user mounted there himself stays: a path can be mounted only once.
+        if not mounted(container, volume.path)
     ]
-    env = additions.environment.added_to(container.get("env") or ())
-    return {**container, "env": env, "volumeMounts": mounts, **additions.container}
+    return {
+        **container,
+        "env": additions.environment.added_to(container.get("env") or ()),
+        "volumeMounts": [*(container.get("volumeMounts") or ()), *mounts],
+        **additions.container,
+    }
+
+
+def mounted(container: Mapping[str, Any], path: str) -> bool:
+    """Whether a container already has something of its own at a path."""
+    mounts = container.get("volumeMounts") or ()
+    paths = {str(mount.get("mountPath")).rstrip("/") for mount in mounts if isinstance(mount, dict)}
+    return path.rstrip("/") in paths
+
+
+def texts(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with text for unquoted numbers."""
+    return {key: as_text(value) for key, value in mapping.items()}
 
 
 def free_names(given: Sequence[Any], volumes: Sequence[Volume]) -> list[str]:
@@ -116,10 +131,9 @@ def with_text(container: Mapping[str, Any]) -> Mapping[str, Any]:
         if items and any(as_text(item) is not item for item in items):
             changed[name] = [as_text(item) for item in items]
     env = container.get("env") or ()
-    texts = [
-        {**item, "value": as_text(item["value"])} if isinstance(item, dict) and "value" in item else item
-        for item in env
-    ]
-    if texts != list(env):
-        changed["env"] = texts
+    if any(isinstance(item, dict) and as_text(item.get("value")) is not item.get("value") for item in env):
+        changed["env"] = [
+            {**item, "value": as_text(item["value"])} if isinstance(item, dict) and "value" in item else item
+            for item in env
+        ]
     return {**container, **changed} if changed else container

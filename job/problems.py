@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mpiboot.job.errors import UserError
@@ -43,4 +43,9 @@ class ManifestError(UserError):
     def __init__(self, problems: tuple[Problem, ...], source: str = "") -> None:
         self.problems = problems
         self.source = source
-        super().__init__("\n".join(problem.text(source) for problem in problems))
+        super().__init__("\n".join(problem.text(source) for problem in map(marked, problems)))
+
+
+def marked(problem: Problem) -> Problem:
+    """Among errors a warning says what it is; it may well name their cause."""
+    return replace(problem, message=f"warning: {problem.message}") if problem.level == "warning" else problem

@@ -37,7 +37,7 @@ def read(manifest: Manifest) -> ReadJob:
     root = Fields(manifest, problems, (), manifest.data)
     dialect = identify(root)
     if dialect is None:
-        raise ManifestError(tuple(problems), manifest.source)
+        raise fault(problems, manifest)
     common = head.read(root, dialect)
     if root.get("spec") is None:
         root.note("spec", "must be given")
@@ -48,13 +48,17 @@ def read(manifest: Manifest) -> ReadJob:
     problems += wishes.problems(manifest, job.annotations)
     if any(problem.level == "error" for problem in problems):
         raise fault(problems, manifest)
-    return ReadJob(job, (*manifest.warnings, *problems))
+    return ReadJob(job, tuple(in_order([*manifest.warnings, *problems])))
 
 
 def fault(problems: list[Problem], manifest: Manifest) -> ManifestError:
-    """The error of a manifest: errors only, in the order of the file."""
-    errors = [problem for problem in problems if problem.level == "error"]
-    return ManifestError(tuple(sorted(errors, key=lambda problem: problem.line or 0)), manifest.source)
+    """The error of a manifest that has one: all problems, in the order of the file."""
+    return ManifestError(tuple(in_order(problems)), manifest.source)
+
+
+def in_order(problems: list[Problem]) -> list[Problem]:
+    """The problems as the file has them, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
 
 
 def identify(root: Fields) -> Dialect | None:
@@ -74,7 +78,5 @@ def identify(root: Fields) -> Dialect | None:
     for reader in READERS:
         if reader == dialect:
             return reader
-    Fields(root.manifest, root.problems, ("spec",)).note(
-        "dialect", f"must be one of {', '.join(READERS)}; is {kind(dialect)}"
-    )
+    root.mapping("spec").note("dialect", f"must be one of {', '.join(READERS)}; is {kind(dialect)}")
     return None

@@ -15,12 +15,22 @@ RESTART_POLICIES = ("Never", "OnFailure")
 MANAGERS = ("kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue")
 LARGEST_INT64 = 2**63 - 1
 
+# Fields of older versions, by the names they have now.
+ELSEWHERE = {
+    "cleanPodPolicy": "spec.runPolicy.cleanPodPolicy",
+    "activeDeadlineSeconds": "spec.runPolicy.activeDeadlineSeconds",
+    "backoffLimit": "spec.runPolicy.backoffLimit",
+    "mpiDistribution": "spec.mpiImplementation",
+    "replicas": "spec.mpiReplicaSpecs.Worker.replicas",
+    "template": "spec.mpiReplicaSpecs.Worker.template",
+}
+
 
 def read(head: Head, spec: Fields) -> Job:
     """The job that a spec describes. With an error among the problems it is only good for finding more of them."""
     spec.known(
         "dialect", "slotsPerWorker", "runLauncherAsWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath",
-        "launcherCreationPolicy", "mpiImplementation",
+        "launcherCreationPolicy", "mpiImplementation", elsewhere=ELSEWHERE,
     )  # fmt: skip
     replicas = spec.mapping("mpiReplicaSpecs")
     replicas.known("Launcher", "Worker")

@@ -30,3 +30,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
     folded = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), folded, n=1, cutoff=0.65)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def is_plain(value: Json) -> bool:
+    """Whether a value is neither a list nor a mapping."""
+    return not isinstance(value, (dict, list))
+
+
+def as_text(value: Json) -> Json:
+    """What a user means who forgot the quotes: `2`, `true`. Text, lists and mappings stay what they are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) else value

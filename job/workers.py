@@ -28,8 +28,7 @@ def maker(job: Job, settings: Settings) -> Callable[[int], dict[str, Any]]:
         name = names.worker(job.name, index)
         containers = list(base["spec"]["containers"])
         variable = environment.entry("MPIBOOT_INDEX", str(index))
-        kept = [item for item in containers[position]["env"] if item.get("name") != "MPIBOOT_INDEX"]
-        containers[position] = {**containers[position], "env": [*kept, variable]}
+        containers[position] = {**containers[position], "env": [*containers[position]["env"], variable]}
         own_labels = {**shared["labels"], **labels.of_pod(job, "worker", index)}
         return {
             "apiVersion": "v1",

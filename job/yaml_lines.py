@@ -26,6 +26,9 @@ Lines = dict[Path, int]
 # Aliases can make a small file expand without end; no manifest comes near this.
 MOST_NODES = 200_000
 
+PLAIN = "plain"  # our tag for scalars without quotes and tag
+STANDARD = "tag:yaml.org,2002:"
+
 NULL = re.compile(r"~|null|Null|NULL|")
 BOOL = re.compile(r"(?P<yes>true|True|TRUE|yes|Yes|YES|on|On|ON)|false|False|FALSE|no|No|NO|off|Off|OFF")
 INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
@@ -55,6 +58,13 @@ class Documents:
             import yaml
         except ImportError:
             raise UserError("reading manifests needs PyYAML: pip install 'mpiboot[run]'") from None
+
+        class Loader(yaml.SafeLoader):
+            """YAML without PyYAML's ideas of what plain scalars mean (dates, 1:30 as 90): see `scalar`."""
+
+            yaml_implicit_resolvers = {None: [(PLAIN, re.compile(""))]}  # noqa: RUF012 - as its base has it
+
+        self.loader = Loader
         self.yaml = yaml
         self.source = source
         self.text = self._without_json_tabs(text)
@@ -74,8 +84,7 @@ class Documents:
     def __iter__(self) -> Iterator[tuple[Json, Lines, int]]:
         """Data, lines and first line of each document that is not empty."""
         try:
-            # The resolver's own ideas (dates, 1:30 as 90) are not used: every plain scalar goes through `scalar`.
-            for node in list(self.yaml.compose_all(self.text, self.yaml.SafeLoader)):
+            for node in list(self.yaml.compose_all(self.text, self.loader)):
                 lines: Lines = {}
                 data = self._value(node, (), lines, ())
                 if data is not None:
@@ -115,12 +124,11 @@ class Documents:
         return self._scalar(node, line)
 
     def _scalar(self, node: yaml.ScalarNode, line: int) -> Json:
-        standard = "tag:yaml.org,2002:"
-        if not node.tag.startswith(standard):
+        if node.tag == f"{STANDARD}str":  # quoted, or tagged so
+            return node.value
+        if node.tag != PLAIN and not node.tag.startswith(STANDARD):
             self._fail(f"the tag {node.tag} has no meaning in a manifest", line)
-        # Quoted scalars and `!!str 2` are text; other tags (`!!int "2"`) only confirm what the text looks like.
-        is_text = node.style is not None or node.tag == f"{standard}str"
-        return node.value if is_text else scalar(node.value)
+        return scalar(node.value)
 
     def _mapping(self, node: yaml.MappingNode, path: Path, lines: Lines, above: tuple[int, ...]) -> dict[str, Json]:
         result: dict[str, Json] = {}
