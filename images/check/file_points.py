@@ -1,0 +1,56 @@
+"""Points about files that should not be in an image: keys, capabilities, caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpiboot.images.check.outcome import Answer, fault, not_checked, ok
+
+if TYPE_CHECKING:
+    from mpiboot.images.check.subject import Subject
+
+# A line of every private key that OpenSSH reads, whatever its type.
+PRIVATE_KEY = "^-----BEGIN [A-Z ]*PRIVATE KEY-----"
+# Where the engine's archive has what setcap wrote.
+CAPABILITIES = "SCHILY.xattr.security.capability"
+# What an empty package database leaves; below it nobody gains anything by cleaning.
+CACHE_LIMIT_KB = 5000
+
+
+def host_keys_baked(subject: Subject) -> Answer:
+    return _none_of(_private_keys(subject, "/etc/ssh"))
+
+
+def login_keys_baked(subject: Subject) -> Answer:
+    keys = _private_keys(subject, "/root/.ssh /home/*/.ssh")
+    allowed = subject.run("find /root/.ssh /home/*/.ssh /etc/ssh -name 'authorized_keys*' -size +0 2>/dev/null").out
+    return _none_of([*keys, *allowed.splitlines()])
+
+
+def file_capabilities(subject: Subject) -> Answer:
+    daemons = subject.runtime.daemons if subject.runtime else ()
+    names = " ".join(("/usr/sbin/sshd", "ssh", "mpirun", *daemons, "python3"))
+    script = f'for name in {names}; do path=$(command -v $name) && readlink -f "$path"; done; true'
+    paths = list(dict.fromkeys(subject.run(script).out.splitlines()))
+    if not paths:
+        return not_checked("none of these programs is there")
+    with_capabilities = [path for path in paths if CAPABILITIES in subject.file_attributes(path)]
+    return fault(f"on {', '.join(with_capabilities)}") if with_capabilities else ok(f"none on {len(paths)} programs")
+
+
+def size(subject: Subject) -> Answer:
+    megabytes = f"{subject.image.size / 1e6:.0f} MB"
+    caches = "/var/cache/apt /var/lib/apt/lists /root/.cache/pip /var/cache/dnf /var/cache/apk"
+    usage = subject.run(f"du -sk {caches} 2>/dev/null; true").out
+    kilobytes = sum(int(line.split()[0]) for line in usage.splitlines())
+    if kilobytes > CACHE_LIMIT_KB:
+        return fault(f"{megabytes}, of which {kilobytes / 1e3:.0f} MB are package caches")
+    return ok(megabytes)
+
+
+def _private_keys(subject: Subject, places: str) -> list[str]:
+    return subject.run(f"grep -rlse '{PRIVATE_KEY}' {places}").out.splitlines()
+
+
+def _none_of(paths: list[str]) -> Answer:
+    return fault(", ".join(sorted(paths))) if paths else ok("none")

@@ -1,0 +1,93 @@
+"""The image under check, as the engine describes it; or one line why there is nothing to check."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import docker
+
+# Ours: no command means `mpiboot worker`. docs/image-contract.md says what this changes.
+OUR_ENTRYPOINT = "/usr/lib/mpiboot/entrypoint"
+
+
+class BadImageError(UserError):
+    """There is no such image here, or it cannot run here."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """What the engine knows without starting it. `size` is in bytes; `user` is as the Dockerfile says it."""
+
+    name: str
+    id: str
+    size: int
+    architecture: str
+    user: str
+    entrypoint: tuple[str, ...]
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    labels: Mapping[str, str]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its entrypoint starts the worker by itself."""
+        return self.entrypoint[:1] == (OUR_ENTRYPOINT,)
+
+
+def find(client: docker.DockerClient, name: str) -> Image:
+    """The image of that name in this engine."""
+    from docker.errors import APIError, ImageNotFound
+
+    try:
+        attributes = client.images.get(name).attrs
+    except ImageNotFound:
+        raise BadImageError(_not_found(name, _tags(client))) from None
+    except APIError as error:
+        raise BadImageError(f"{name!r} is not the name of an image: {error.explanation}") from None
+    except ValueError:  # docker-py refuses an empty name itself
+        raise BadImageError("the name of the image is empty; give one like mpiboot/openmpi:latest") from None
+    image = describe(name, attributes)
+    engine = client.version()
+    _refuse_foreign_machine(image, attributes.get("Os", "linux"), engine["Os"], engine["Arch"])
+    return image
+
+
+def describe(name: str, attributes: Mapping[str, Any]) -> Image:
+    """The engine's description, made plain."""
+    config = attributes.get("Config") or {}
+    return Image(
+        name=name,
+        id=attributes["Id"],
+        size=attributes["Size"],
+        architecture=attributes["Architecture"],
+        user=config.get("User") or "",
+        entrypoint=tuple(config.get("Entrypoint") or ()),
+        command=tuple(config.get("Cmd") or ()),
+        environment=dict(item.split("=", 1) for item in config.get("Env") or () if "=" in item),
+        labels=config.get("Labels") or {},
+    )
+
+
+def _tags(client: docker.DockerClient) -> list[str]:
+    return sorted(tag for image in client.images.list() for tag in image.tags)
+
+
+def _not_found(name: str, tags: list[str]) -> str:
+    near = difflib.get_close_matches(name, tags, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}? Else fetch" if near else "fetch"
+    return f"no image {name} in this engine; {hint} it with: docker pull {name}"
+
+
+def _refuse_foreign_machine(image: Image, system: str, engine_system: str, engine_architecture: str) -> None:
+    if (system, image.architecture) != (engine_system, engine_architecture):
+        raise BadImageError(
+            f"{image.name} is for {system}/{image.architecture}, and this engine runs {engine_system}/"
+            f"{engine_architecture}; check it on such a machine, or build it for {engine_architecture}",
+        )

@@ -1,0 +1,128 @@
+"""A report as text for people and as JSON for programs. Pure."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.images.check import causes
+from mpiboot.images.check.outcome import Finding, Report, Status, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mpiboot.images.contract import Point, Profile
+
+WIDTH = 110
+
+
+def text(report: Report, required: Profile) -> str:
+    """All findings, the faults with reason and fix, the profiles, and the verdict in the last line."""
+    lines = [_headline(report), ""]
+    lines += [line for found in report.findings for line in _finding(found)]
+    for trial in report.trials:
+        lines += ["", *_trial(report, trial)]
+    lines += ["", verdict(report, required)]
+    return "\n".join(lines)
+
+
+def as_json(report: Report, required: Profile) -> str:
+    """The same, as an object. Its keys stay; new ones may come."""
+    image = report.image
+    content = {
+        "image": image.name,
+        "id": image.id,
+        "bytes": image.size,
+        "architecture": image.architecture,
+        "user": image.user,
+        "required": required.word,
+        "fulfilled": report.fulfils(required),
+        "points": [_point(found) for found in report.findings],
+        "profiles": [
+            {
+                "name": trial.profile.word,
+                "user": trial.user,
+                "works": trial.works,
+                "fulfilled": report.fulfils(trial.profile),
+                "steps": [_point(step) for step in trial.steps],
+                "change": [point.id for point in to_change(report, trial)],
+            }
+            for trial in report.trials
+        ],
+        "seconds": round(report.seconds, 1),
+    }
+    return json.dumps(content, indent=2)
+
+
+def verdict(report: Report, required: Profile) -> str:
+    """One line: does it fulfil what is required, and if not, because of what?"""
+    name, profile = report.image.name, required.word
+    after = f"({report.seconds:.1f} s)"
+    if report.fulfils(required):
+        return f"{name} fulfils the contract for '{profile}' {after}"
+    broken = [trial.profile.word for trial in report.trials if trial.profile <= required and not trial.works]
+    causing = [point.id for trial in report.trials if trial.profile <= required for point in to_change(report, trial)]
+    wrong = dict.fromkeys([*(found.point.id for found in report.faults(required)), *causing])
+    parts = [f"does not run as {' or '.join(broken)}"] if broken else []
+    parts += [f"change: {', '.join(wrong)}"] if wrong else []
+    return f"{name} does not fulfil the contract for '{profile}': {'; '.join(parts)} {after}"
+
+
+def to_change(report: Report, trial: Trial) -> tuple[Point, ...]:
+    """The points that keep this profile from working: those its failure speaks of, then those it would meet next."""
+    if trial.works:
+        return ()
+    faults = [found.point for found in report.findings if found.is_fault]
+    return tuple(dict.fromkeys([*trial.causes, *causes.also(trial.profile, faults)]))
+
+
+def _headline(report: Report) -> str:
+    image = report.image
+    megabytes = image.size / 1e6
+    return f"{image.name}: {megabytes:.0f} MB, {image.architecture}, user {image.user or 'root'}, {image.id[7:19]}"
+
+
+def _finding(found: Finding) -> Iterator[str]:
+    yield f"{_mark(found)}  {found.point.id:<21} {found.answer.saw}"
+    if found.is_fault:
+        yield from _indented("needed: ", found.point.must + _needed_by(found.point))
+        yield from _indented("why: ", found.point.reason)
+        yield from _indented("fix: ", found.point.fix)
+
+
+def _trial(report: Report, trial: Trial) -> Iterator[str]:
+    yield f"{'works ' if trial.works else 'FAILS '} as {trial.profile.word} (user {trial.user})"
+    for step in trial.steps:
+        yield f"          {_mark(step)}  {step.point.id:<15} {step.answer.saw}"
+    for point in to_change(report, trial):
+        yield from _indented(f"fix {point.id}: ", point.fix)
+
+
+def _mark(found: Finding) -> str:
+    if found.is_fault:
+        return "FAULT " if found.point.needed_by else "advice"
+    return {Status.OK: "ok    ", Status.NOT_CHECKED: "?     ", Status.NOT_APPLICABLE: "-     "}[found.answer.status]
+
+
+def _needed_by(point: Point) -> str:
+    return f" (needed by {point.needed_by.word})" if point.needed_by else " (advice)"
+
+
+def _indented(word: str, content: str) -> Iterable[str]:
+    first = " " * 10 + word
+    return textwrap.wrap(
+        content, WIDTH, initial_indent=first, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _point(found: Finding) -> dict[str, Any]:
+    point = found.point
+    explained = {"must": point.must, "reason": point.reason, "fix": point.fix} if found.is_fault else {}
+    return {
+        "id": point.id,
+        "status": found.answer.status.value,
+        "needed_by": point.needed_by.word if point.needed_by else None,
+        "saw": found.answer.saw,
+        **explained,
+    }

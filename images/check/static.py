@@ -1,0 +1,57 @@
+"""Which function answers for which static point of the contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpiboot.images.check import file_points, mpi_points, ssh_points, user_points
+from mpiboot.images.check.outcome import Answer, Finding, finding, not_checked
+from mpiboot.images.contract import STATIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpiboot.images.check.subject import Subject
+
+CHECKS: dict[str, Callable[[Subject], Answer]] = {
+    "shell": user_points.shell,
+    "sshd": ssh_points.sshd,
+    "ssh-client": ssh_points.ssh_client,
+    "mpirun": mpi_points.mpirun,
+    "libraries": mpi_points.libraries,
+    "sshd-config": ssh_points.sshd_config,
+    "sshd-port": ssh_points.sshd_port,
+    "ports-agree": ssh_points.ports_agree,
+    "sshd-authorized-keys": ssh_points.sshd_authorized_keys,
+    "sshd-strict-modes": ssh_points.sshd_strict_modes,
+    "sshd-passwords": ssh_points.sshd_passwords,
+    "sshd-penalties": ssh_points.sshd_penalties,
+    "host-keys-baked": file_points.host_keys_baked,
+    "login-keys-baked": file_points.login_keys_baked,
+    "client-checks": ssh_points.client_checks,
+    "file-capabilities": file_points.file_capabilities,
+    "user": user_points.user,
+    "home": user_points.home,
+    "login-shell": user_points.login_shell,
+    "any-uid-name": user_points.any_uid_name,
+    "entrypoint": user_points.entrypoint,
+    "python": mpi_points.python,
+    "gpu-variables": mpi_points.gpu_variables,
+    "labels": user_points.labels,
+    "size": file_points.size,
+}
+
+
+def check(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]:
+    """Every static point with its answer, in the contract's order."""
+    findings = []
+    for point in STATIC:
+        say(point.id)
+        findings.append(finding(point.id, CHECKS[point.id](subject)))
+    return tuple(findings)
+
+
+def unreachable(missing: Finding) -> tuple[Finding, ...]:
+    """All points of an image into which nobody can look, because of one that is missing."""
+    why = not_checked(f"needs the point {missing.point.id}")
+    return tuple(missing if point.id == missing.point.id else finding(point.id, why) for point in STATIC)
