@@ -1,0 +1,1 @@
+"""A job as containers of a Docker engine, on a network of their own."""

@@ -1,0 +1,73 @@
+"""What the engine refuses, as something that a user can act on."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from docker.errors import APIError, DockerException
+
+from mpiboot.engines.docker import labels
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docker import APIClient
+
+    from mpiboot.engines.docker.podspec import ContainerSpec
+
+CONFLICT = 409
+
+
+class RefusedError(UserError):
+    """The engine would not create something."""
+
+
+class InUseError(UserError):
+    """The job's name is taken."""
+
+
+class NotStartedError(UserError):
+    """A container could not start; exit codes as a shell's."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def of_create(api: APIClient, spec: ContainerSpec) -> Iterator[None]:
+    """Creating a container."""
+    try:
+        yield
+    except APIError as error:
+        if error.status_code == CONFLICT:
+            raise _in_use(api, spec.name) from error
+        raise RefusedError(f"the engine refuses the container {spec.name}: {error.explanation or error}") from error
+
+
+@contextmanager
+def of_start(spec: ContainerSpec) -> Iterator[None]:
+    """Starting a container."""
+    try:
+        yield
+    except APIError as error:
+        why = str(error.explanation or error)
+        hint = ""
+        if "could not select device driver" in why:
+            hint = "; it asks for GPUs: install NVIDIA's container toolkit on the engine's machine, or drop the limit"
+        code = 127 if "not found" in why or "no such file" in why else 126 if "permission denied" in why else 1
+        raise NotStartedError(f"the container {spec.name} ({spec.image}) does not start: {why}{hint}", code) from error
+
+
+def _in_use(api: APIClient, container: str) -> UserError:
+    try:
+        found = api.inspect_container(container)
+    except DockerException:
+        return InUseError(f"the container name {container} was in use a moment ago; try again")
+    owner = (found["Config"].get("Labels") or {}).get(labels.JOB)
+    if owner is None:
+        return InUseError(f"a container named {container} exists and is none of mpiboot's; use another name: --name")
+    state = "is running" if found["State"].get("Running") else "has left containers behind"
+    return InUseError(f"a job named {owner} {state}; see: mpiboot ps, end it: mpiboot delete {owner}, or use --name")

@@ -1,0 +1,127 @@
+"""Jobs on a Docker engine, as their labels tell: also those whose terminal has died."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from docker.errors import APIError, NotFound
+
+from mpiboot.engines.docker import labels
+from mpiboot.engines.docker.labels import who
+from mpiboot.engines.docker.remove import remove_run
+from mpiboot.engines.inbox import LAUNCHER
+from mpiboot.engines.jobs import JobInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from docker import APIClient
+
+    from mpiboot.engines.output import Output
+
+GRACE = 10
+
+
+class DockerJobs:
+    """The jobs on one engine."""
+
+    def __init__(self, api: APIClient) -> None:
+        self._api = api
+
+    def all(self) -> list[JobInfo]:
+        """Every run that has left a trace: containers, or only a network or a volume."""
+        any_run = {"label": [labels.RUN]}
+        marked = [
+            *(one["Labels"] for one in self._api.volumes(filters=any_run)["Volumes"] or ()),
+            *(one["Labels"] for one in self._api.networks(filters=any_run)),
+        ]
+        runs = {found[labels.RUN]: found for found in marked}
+        containers: dict[str, dict[str, dict[str, Any]]] = {}
+        for one in self._api.containers(all=True, filters=any_run):
+            found = one["Labels"]
+            runs[found[labels.RUN]] = found
+            containers.setdefault(found[labels.RUN], {})[_who(found)] = one
+        jobs = [_info(found, containers.get(run, {})) for run, found in runs.items()]
+        return sorted(jobs, key=lambda job: job.name)
+
+    def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
+        found = {_who(one["Labels"]): one["Id"] for one in self._of(job)}
+        found.pop("filler-0", None)
+        readers = []
+        for name in sorted(found, key=lambda name: (name == LAUNCHER, name)):
+            reader = threading.Thread(target=self._pass_on, args=(found[name], name, output, follow), daemon=True)
+            reader.start()
+            if not follow:
+                reader.join()
+            readers.append((name, reader))
+        for name, reader in readers:
+            if name == LAUNCHER or LAUNCHER not in found:
+                reader.join()
+
+    def delete(self, job: JobInfo) -> None:
+        launchers = [one for one in self._of(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
+        for launcher in launchers:
+            with suppress(APIError):  # it is not running
+                self._api.kill(launcher["Id"], signal=signal.SIGTERM)
+                self._wait_for_end(launcher["Id"])
+        remove_run(self._api, job.run)
+
+    def _wait_for_end(self, container: str) -> None:
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline:
+            try:
+                if not self._api.inspect_container(container)["State"]["Running"]:
+                    return
+            except NotFound:  # whoever started it removes it
+                return
+            time.sleep(0.1)  # between two looks
+
+    def _of(self, job: JobInfo) -> list[Mapping[str, Any]]:
+        return list(self._api.containers(all=True, filters={"label": [f"{labels.RUN}={job.run}"]}))
+
+    def _pass_on(self, container: str, name: str, output: Output, follow: bool) -> None:  # noqa: FBT001 (a thread's)
+        # attach and not logs: only it tells stdout from stderr, and it replays what was printed before.
+        with suppress(NotFound):
+            if follow and self._api.inspect_container(container)["State"]["Running"]:
+                for out, err in self._api.attach(container, stream=True, logs=True, demux=True):
+                    _feed(output, name, out, err)
+            else:
+                _feed(output, name, *self._api.attach(container, stream=False, logs=True, demux=True))
+        output.finish(name)
+
+
+def _feed(output: Output, name: str, out: bytes | None, err: bytes | None) -> None:
+    if out:
+        output.feed(name, "out", out)
+    if err:
+        output.feed(name, "err", err)
+
+
+def _who(found: Mapping[str, str]) -> str:
+    return who(found.get(labels.ROLE, ""), int(found.get(labels.INDEX, 0)))
+
+
+def _info(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]) -> JobInfo:
+    launcher = containers.get(LAUNCHER)
+    return JobInfo(
+        name=found[labels.JOB],
+        engine="docker",
+        state=_state(launcher),
+        workers=int(found.get(labels.WORKERS, 0)),
+        created=float(found.get(labels.CREATED, 0)),
+        image=str(launcher["Image"]) if launcher else "",
+        run=found[labels.RUN],
+    )
+
+
+def _state(launcher: Mapping[str, Any] | None) -> str:
+    if launcher is None:
+        return "left over"
+    state, status = str(launcher["State"]), str(launcher["Status"])
+    if state == "exited":  # "Exited (3) 5 minutes ago"
+        return f"ended, exit {status.partition('(')[2].partition(')')[0]}"
+    return "starting" if state == "created" else state

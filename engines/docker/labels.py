@@ -1,0 +1,51 @@
+"""What every container, network and volume of a job says about itself: the only state there is of a running job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+JOB = "mpiboot.dev/job"
+NAMESPACE = "mpiboot.dev/namespace"
+RUN = "mpiboot.dev/run"  # one start of one job: what belongs together, and is removed together
+CREATED = "mpiboot.dev/created"  # seconds since 1970, by the clock of whoever started it
+WORKERS = "mpiboot.dev/workers"
+DIGEST = "mpiboot.dev/manifest-digest"
+ROLE = "mpiboot.dev/role"
+INDEX = "mpiboot.dev/index"
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """The labels that all objects of one run share."""
+
+    job: str
+    namespace: str
+    run: str
+    created: float
+    workers: int
+    digest: str
+
+    def all(self) -> dict[str, str]:
+        """As the engine takes them."""
+        return {
+            JOB: self.job, NAMESPACE: self.namespace, RUN: self.run, CREATED: f"{self.created:.3f}",
+            WORKERS: str(self.workers), DIGEST: self.digest,
+        }  # fmt: skip
+
+    def of(self, role: str, index: int) -> dict[str, str]:
+        """The labels of one container."""
+        return self.all() | {ROLE: role, INDEX: str(index)}
+
+    @property
+    def network(self) -> str:
+        """The name of the run's network."""
+        return f"mpiboot-{self.job}-{self.run}"
+
+    def volume(self, key: str) -> str:
+        """The name of one of the run's volumes."""
+        return f"mpiboot-{self.job}-{self.run}-{key}"
+
+
+def who(role: str, index: int) -> str:
+    """How a process of a job is called in its output: `launcher`, `worker-0`."""
+    return role if role == "launcher" else f"{role}-{index}"

@@ -1,0 +1,45 @@
+"""A container's resource limits as an engine sets them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.engines.quantity import number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GPU = "nvidia.com/gpu"
+# Docker refuses less: "minimum memory limit allowed is 6MB".
+LEAST_MEMORY = 6 * 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit."""
+
+    nano_cpus: int | None = None
+    memory: int | None = None
+    gpus: int = 0
+
+
+def limits(container: Mapping[str, Any], machine_cpus: int | None, unmet: list[str]) -> Limits:
+    """The limits of a container. Requests only matter where a scheduler chooses, so they are passed over."""
+    given = (container.get("resources") or {}).get("limits") or {}
+    cpus = memory = None
+    gpus = 0
+    for resource, quantity in given.items():
+        where = f"resources.limits.{resource}"
+        if resource == "cpu":
+            cpus = int(number(quantity, where) * 10**9)
+            if machine_cpus is not None and cpus > machine_cpus * 10**9:
+                unmet.append(f"{where} {quantity} (the machine has {machine_cpus})")
+                cpus = None
+        elif resource == "memory":
+            memory = max(whole(quantity, where), LEAST_MEMORY)
+        elif resource == GPU:
+            gpus = whole(quantity, where)
+        elif number(quantity, where):
+            unmet.append(where)
+    return Limits(cpus or None, memory, gpus)

@@ -1,0 +1,88 @@
+"""The jobs of this machine, on whatever engine: what `ps`, `logs` and `delete` work with."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from mpiboot.containers import NoEngineError
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mpiboot.engines.output import Output
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """What a terminal shows of a job. `run` tells two starts apart; `created` is in seconds since 1970."""
+
+    name: str
+    engine: str
+    state: str
+    workers: int
+    created: float
+    image: str
+    run: str
+
+
+class Jobs(Protocol):
+    """The jobs of one engine."""
+
+    def all(self) -> Sequence[JobInfo]:
+        """All jobs, by name."""
+
+    def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
+        """Pass on what the job has printed; with `follow` also what it prints until it ends."""
+
+    def delete(self, job: JobInfo) -> None:
+        """End the job and remove all that belongs to it; returns when it is gone."""
+
+
+def engines(only: str | None = None) -> dict[str, Jobs]:
+    """The engines that can be asked, by name."""
+    found: dict[str, Jobs] = {}
+    if only in {None, "docker"}:
+        try:
+            from mpiboot.engines.docker import client
+            from mpiboot.engines.docker.jobs import DockerJobs
+
+            found["docker"] = DockerJobs(client.connect())
+        except NoEngineError:
+            if only:
+                raise
+    if only in {None, "local"}:
+        from mpiboot.engines.local.jobs import LocalJobs
+
+        found["local"] = LocalJobs()
+    return found
+
+
+def every(engines: dict[str, Jobs]) -> list[JobInfo]:
+    """All jobs of all engines, the newest first."""
+    return sorted((job for jobs in engines.values() for job in jobs.all()), key=lambda job: -job.created)
+
+
+def named(name: str, known: Iterable[JobInfo]) -> list[JobInfo]:
+    """The jobs of that name; an error with the nearest names if there is none."""
+    known = list(known)
+    found = [job for job in known if job.name == name]
+    if found:
+        return found
+    names = sorted({job.name for job in known})
+    near = difflib.get_close_matches(name, names, 3, 0.5)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        hint = f"known: {', '.join(names[:10])}" if names else "there is no job at all"
+    raise UserError(f"there is no job named {name}; {hint}")
+
+
+def age(seconds: float) -> str:
+    """How long ago, short: 12s, 5m, 3h, 2d."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"

@@ -1,0 +1,74 @@
+"""One guarded process of a job: its output into the job's terminal and log, its end into the inbox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from typing import IO, TYPE_CHECKING
+
+from mpiboot.engines.inbox import Ended
+from mpiboot.engines.local import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from mpiboot.engines.inbox import Event, Inbox
+    from mpiboot.engines.local.layout import Program
+    from mpiboot.engines.output import Output, Stream
+
+GUARD = "mpiboot.engines.local.guard"
+CHUNK = 65536
+
+
+class Process:
+    """Runs until the program ends, or until `lifeline`, the reading end of a pipe, is closed at its other end."""
+
+    def __init__(
+        self, program: Program, env: Mapping[str, str], cwd: str, lifeline: int, logs: Path, output: Output,
+        inbox: Inbox[Event],
+    ) -> None:  # fmt: skip
+        self.who = program.who
+        self._output, self._inbox, self._logs = output, inbox, logs
+        self._process = subprocess.Popen(
+            [*tools.again(), GUARD, str(lifeline), "--", *program.argv],
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(lifeline,),
+            start_new_session=True,  # Ctrl-C in the terminal is ours to handle
+        )
+        assert self._process.stdout
+        assert self._process.stderr
+        self._readers = [self._read(self._process.stdout, "out"), self._read(self._process.stderr, "err")]
+        self._waiter = threading.Thread(target=self._wait, name=f"end of {self.who}", daemon=True)
+        self._waiter.start()
+
+    def signal(self, signum: int) -> None:
+        self._process.send_signal(signum)
+
+    def gone_within(self, seconds: float) -> bool:
+        """Whether it has ended, waiting so long at most."""
+        self._waiter.join(seconds)
+        return not self._waiter.is_alive()
+
+    def _read(self, pipe: IO[bytes], stream: Stream) -> threading.Thread:
+        def pass_on() -> None:
+            with pipe, (self._logs / f"{self.who}.{stream}").open("ab", buffering=0) as log:
+                while chunk := os.read(pipe.fileno(), CHUNK):
+                    log.write(chunk)
+                    self._output.feed(self.who, stream, chunk)
+
+        thread = threading.Thread(target=pass_on, name=f"output of {self.who}", daemon=True)
+        thread.start()
+        return thread
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        for reader in self._readers:
+            reader.join(2.0)  # a guard that was killed leaves a program that may hold the pipe open
+        self._output.finish(self.who)
+        self._inbox.put(Ended(self.who, 128 - code if code < 0 else code))

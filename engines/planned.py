@@ -1,0 +1,77 @@
+"""The plan of a job that runs on this machine, and what both engines read from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job import names
+from mpiboot.job.plan import plan
+from mpiboot.job.settings import Settings
+from mpiboot.ssh import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mpiboot.engines.output import Output
+    from mpiboot.job.model import Job, Role
+    from mpiboot.job.plan import Plan
+
+INIT_TIMEOUT = 300.0
+THIS_MACHINE = "this-machine"  # stands where a manifest needs an image and none is used
+ANY_IMAGE, NO_IMAGE = "", "(?!)"  # patterns that fit every name, and none
+
+
+def plan_in_images(job: Job, own_images: frozenset[str]) -> Plan:
+    """The plan with fresh keys, where we have looked into the images ourselves."""
+    return plan(job, keys.generate(), Settings(own_image_pattern=NO_IMAGE, own_images=own_images))
+
+
+def plan_without_images(job: Job) -> Plan:
+    """The plan with fresh keys, where this very mpiboot serves as launcher and worker."""
+    return plan(job, keys.generate(), Settings(own_image_pattern=ANY_IMAGE))
+
+
+def pods(plan: Plan) -> Iterator[tuple[Role, int, Mapping[str, Any]]]:
+    """The pods of a plan, workers first, each with a name."""
+    for index, worker in enumerate(plan.workers):
+        yield "worker", index, worker
+    template = plan.launcher["spec"]["template"]
+    metadata = {**template.get("metadata", {}), "name": names.launcher(plan.job.name), "namespace": plan.job.namespace}
+    yield "launcher", 0, {**template, "metadata": metadata}
+
+
+def init_timeout(env: Mapping[str, str]) -> float:
+    """How long workers may take until their SSH answers, in seconds, as `mpiboot launch` reads it."""
+    try:
+        return float(env.get("MPIBOOT_INIT_TIMEOUT") or INIT_TIMEOUT)
+    except ValueError:
+        return INIT_TIMEOUT
+
+
+def elastic(job: Job) -> bool:
+    """Whether a launcher goes on when it loses workers."""
+    template = job.launcher.template["spec"]
+    for container in template.get("containers") or ():
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        if any("host-discovery-script" in str(word) for word in words):
+            return True
+        if any(entry.get("name") == "MPIBOOT_MIN_WORKERS" for entry in container.get("env") or ()):
+            return True
+    return False
+
+
+def addresses(job: Job, known: Mapping[int, str]) -> str:
+    """The addresses file: where each worker is, by index (`ADDRESS [PORT [USER]]`)."""
+    hosts = names.worker_hosts(job)
+    return "".join(f"{hosts[index]} {known[index]}\n" for index in sorted(known) if index < len(hosts))
+
+
+def tell(output: Output, plan: Plan, unmet: Mapping[str, set[str]], engine: str) -> None:
+    """Say once what is odd about the job and what this engine does not do."""
+    for warning in plan.warnings:
+        output.note(f"warning: {warning.text()}")
+    if unmet:
+        parts = (f"{what} ({' and '.join(sorted(roles))})" for what, roles in unmet.items())
+        output.note(f"warning: {engine} does not honour: {'; '.join(parts)}")
+
+
