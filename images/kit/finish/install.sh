@@ -8,6 +8,12 @@ packages=/usr/lib/python3/dist-packages
 rm -rf "$packages/mpiboot"
 cp -r /package/mpiboot "$packages/mpiboot"
 compile_python "$python" "$packages/mpiboot"
+# What other tools, and the SBOM, know an installed package by.
+version=$("$python" -I -c 'import mpiboot; print(mpiboot.__version__)')
+mkdir -p "$packages/mpiboot-$version.dist-info"
+printf '%s\n' 'Metadata-Version: 2.1' 'Name: mpiboot' "Version: $version" 'License-Expression: Apache-2.0' \
+    >"$packages/mpiboot-$version.dist-info/METADATA"
+
 # -I: a user's PYTHONPATH and home change nothing here.
 printf '%s\n' '#!/usr/bin/python3 -I' 'import sys' 'from mpiboot.__main__ import main' 'sys.exit(main())' >/usr/bin/mpiboot
 chmod 0755 /usr/bin/mpiboot

@@ -39,3 +39,17 @@ compile_python() {
     shift
     "$python" -m compileall -q -f --invalidation-mode unchecked-hash "$@"
 }
+
+# An MPI in a folder of its own, from a wheel. Its programs find their own folder by $0, so a link would mislead them.
+install_prefix() {
+    prefix=$1
+    shift
+    LAYOUT=deb_system pip_install /usr/bin/python3 --prefix="$prefix" "$@"
+    for program in "$prefix"/bin/*; do
+        stub=/usr/local/bin/${program##*/}
+        printf '#!/bin/sh\n%sexec %s "$@"\n' "${PRELUDE-}" "$program" >"$stub"
+        chmod 0755 "$stub"
+    done
+    echo "$prefix/lib" >"/etc/ld.so.conf.d/${prefix##*/}.conf"
+    ldconfig
+}

@@ -6,7 +6,7 @@
 # Without systemd-standalone-sysusers openssh-server brings all of systemd.
 sysusers=systemd-standalone-sysusers
 [ ! -x /usr/bin/systemd-sysusers ] || sysusers=
-apt_install openssh-server openssh-client $sysusers python3 python3-click python3-paramiko
+apt_install openssh-server openssh-client $sysusers python3 python3-click python3-paramiko ca-certificates
 
 # No key of ours in an image: each job mounts its own. No capability on a file: 2222 needs none, and one
 # that the container may not have stops sshd from starting.

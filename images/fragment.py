@@ -1,0 +1,54 @@
+"""The Dockerfile lines that make an MPI image of any Debian or Ubuntu one: taken from our own Dockerfile."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import mpiboot
+from mpiboot.images.context import RECIPES
+from mpiboot.images.foreign import SUPPORTED
+from mpiboot.images.matrix import KIT, REPOSITORY
+
+if TYPE_CHECKING:
+    from mpiboot.images.matrix import Image
+
+_FROM = re.compile(r"FROM \S+ AS (?P<stage>\S+)")
+_ARG = re.compile(r"ARG (?P<name>\w+)(?P<default>=.*)?")
+
+
+def stages(dockerfile: str) -> dict[str, list[str]]:
+    """The lines of each stage, without its FROM and without the headings between groups."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in dockerfile.splitlines():
+        if match := _FROM.match(line):
+            current = found.setdefault(match["stage"], [])
+        elif line.strip() and not line.startswith("# ----"):
+            current.append(line)
+    return found
+
+
+def lines(row: Image) -> str:
+    """What to paste after the FROM, and whatever else, of an own Dockerfile."""
+    known = stages((RECIPES / "Dockerfile").read_text())
+    given = {"RUNTIME": row.runtime, "ACCEL": row.accel, "KIND": row.kind, **row.arguments}
+    steps = [line for stage in ("ssh", row.runtime, row.accel, row.kind, "image") for line in known.get(stage, [])]
+    return "\n".join([*_head(row), *[_own(line, given) for line in steps]])
+
+
+def _head(row: Image) -> list[str]:
+    return [
+        f"# SSH and {row.runtime} for MPI jobs, from mpiboot {mpiboot.__version__}, on a base of {SUPPORTED}.",
+        f"# Build with BuildKit; the steps come from the image {REPOSITORY}/{KIT}: mpiboot images build {KIT}",
+    ]
+
+
+def _own(line: str, given: dict[str, str]) -> str:
+    """`line` for a Dockerfile that has no stages of ours, with the row's arguments filled in."""
+    kit = f"from={REPOSITORY}/{KIT}:{mpiboot.__version__}"
+    line = line.replace("from=package,", f"{kit},source=/package,").replace("from=kit,", f"{kit},")
+    argument = _ARG.fullmatch(line)
+    if argument and argument["name"] in given:
+        return f'ARG {argument["name"]}="{given[argument["name"]]}"'
+    return line

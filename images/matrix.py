@@ -1,0 +1,183 @@
+"""The table of images: read once into frozen rows, with everything that is wrong in it named at once."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+OWN = Path(__file__).with_name("matrix.toml")
+REPOSITORY = "mpiboot"
+KIT = "kit"  # the kind, and the name, of the image that only carries the build steps to other people's Dockerfiles
+ARCHITECTURES = ("amd64", "arm64")
+
+
+class MatrixError(UserError):
+    """The table of images, or a name that should be in it, is wrong."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One row: an image of ours, and the way to it through the stages of the Dockerfile."""
+
+    name: str
+    runtime: str
+    accel: str
+    kind: str
+    base: str | None = None  # an image, or another row's name; None is Debian
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    arch: tuple[str, ...] = ARCHITECTURES
+    only_when_named: bool = False
+
+    @property
+    def repository(self) -> str:
+        return f"{REPOSITORY}/{self.name}"
+
+    @property
+    def latest(self) -> str:
+        return f"{self.repository}:latest"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows, in the order of the table."""
+
+    rows: Mapping[str, Image]
+    source: str = ""
+
+    def get(self, name: str) -> Image:
+        if name not in self.rows:
+            raise MatrixError(f"no image is called {name!r}{nearest(name, self.rows)}; all: {', '.join(self.rows)}")
+        return self.rows[name]
+
+    def select(self, names: Iterable[str], accel: str | None = None) -> tuple[Image, ...]:
+        """The rows of these names, or all that need not be named; then only those for `accel`, if given."""
+        named = [self.get(name) for name in dict.fromkeys(names)]
+        chosen = named or [row for row in self.rows.values() if not row.only_when_named]
+        accels = {row.accel for row in self.rows.values()}
+        if accel is not None and accel not in accels:
+            known = ", ".join(sorted(accels))
+            raise MatrixError(f"no image is for {accel!r}{nearest(accel, accels)}; there are: {known}")
+        return tuple(row for row in chosen if accel in {None, row.accel})
+
+    def parent(self, row: Image) -> Image | None:
+        """The row that `row` is built on, if its base is not an image from elsewhere."""
+        return self.rows.get(row.base) if row.base else None
+
+    def with_parents(self, rows: Iterable[Image]) -> tuple[Image, ...]:
+        """These rows and all that they are built on; a row always comes after its base."""
+        ordered: dict[str, Image] = {}
+
+        def visit(row: Image) -> None:
+            parent = self.parent(row)
+            if parent:
+                visit(parent)
+            ordered[row.name] = row
+
+        for row in rows:
+            visit(row)
+        return tuple(ordered.values())
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """", did you mean ...?", or nothing when no known word is close."""
+    close = difflib.get_close_matches(word, list(known), n=2)
+    return f", did you mean {' or '.join(close)}?" if close else ""
+
+
+def load(path: Path = OWN) -> Matrix:
+    """The table in the TOML file at `path`."""
+    try:
+        return read(tomllib.loads(path.read_text()), str(path))
+    except OSError as error:
+        raise MatrixError(f"{path}: cannot read the table of images: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MatrixError(f"{path}: not a TOML file: {error}") from error
+
+
+def read(table: Mapping[str, Any], source: str) -> Matrix:
+    """The matrix that `table` describes. Everything wrong with it is in one error, a line each."""
+    problems = list(_unknown("", table, {"arguments", "images"}))
+    common = table.get("arguments", {})
+    rows: dict[str, Image] = {}
+    problems += _texts("arguments", common)
+    images = table.get("images", {})
+    if not isinstance(images, dict) or not images:
+        problems.append("images: must be a table with a row for each image")
+        images = {}
+    for name, row in images.items():
+        found = list(_row_problems(f"images.{name}", row))
+        problems += found
+        if not found:
+            rows[name] = _row(name, row, common)
+    matrix = Matrix(rows, source)
+    problems += _cycles(matrix)
+    if problems:
+        raise MatrixError("\n  ".join([f"{source}: {problems[0]}", *problems[1:]]))
+    return matrix
+
+
+def _row(name: str, row: Mapping[str, Any], common: Mapping[str, str]) -> Image:
+    return Image(
+        name=name,
+        runtime=row["runtime"],
+        accel=row["accel"],
+        kind=row["kind"],
+        base=row.get("base"),
+        arguments={**common, **row.get("arguments", {})},
+        arch=tuple(row.get("arch", ARCHITECTURES)),
+        only_when_named=row.get("only_when_named", False),
+    )
+
+
+def _row_problems(where: str, row: object) -> Iterable[str]:
+    if not isinstance(row, dict):
+        yield f"{where}: must be a table, is {row!r}"
+        return
+    yield from _unknown(f"{where}.", row, {f.name for f in fields(Image)} - {"name"})
+    for key in ("runtime", "accel", "kind"):
+        if key not in row:
+            yield f"{where}.{key}: is missing"
+    for key in ("runtime", "accel", "kind", "base"):
+        if key in row and not (isinstance(row[key], str) and row[key]):
+            yield f"{where}.{key}: must be a word, is {row[key]!r}"
+    if not isinstance(row.get("only_when_named", False), bool):
+        yield f"{where}.only_when_named: must be true or false, is {row['only_when_named']!r}"
+    yield from _texts(f"{where}.arguments", row.get("arguments", {}))
+    if not isinstance(row.get("arch", []), list) or not set(row.get("arch", [])) <= set(ARCHITECTURES):
+        yield f"{where}.arch: must be a list of {' and '.join(ARCHITECTURES)}, is {row['arch']!r}"
+
+
+def _unknown(prefix: str, table: Mapping[str, Any], known: set[str]) -> Iterable[str]:
+    for key in table:
+        if key not in known:
+            yield f"{prefix}{key}: unknown key{nearest(key, known)} (known: {', '.join(sorted(known))})"
+
+
+def _texts(where: str, table: object) -> Iterable[str]:
+    if not isinstance(table, dict):
+        yield f"{where}: must be a table of texts, is {table!r}"
+        return
+    for key, value in table.items():
+        if not isinstance(value, str):
+            yield f"{where}.{key}: must be a text, is {value!r}"
+
+
+def _cycles(matrix: Matrix) -> Iterable[str]:
+    done: set[str] = set()
+    for start in matrix.rows.values():
+        path: list[str] = []
+        row: Image | None = start
+        while row and row.name not in done and row.name not in path:
+            path.append(row.name)
+            row = matrix.parent(row)
+        if row and row.name in path:
+            yield f"images.{row.name}.base: a cycle: {' -> '.join([*path[path.index(row.name):], row.name])}"
+        done.update(path)
