@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mpiboot.bootstrap import options
+from mpiboot.bootstrap import config, options
 from mpiboot.job.errors import UserError
 
 
@@ -18,16 +18,22 @@ def main(argv: list[str]) -> int:
             print(options.help_text(name), end="")
             return 0
         if name == "worker":
-            from mpiboot.bootstrap import config, worker
+            from mpiboot.bootstrap import worker
 
-            return worker.run(config.worker(parsed, os.environ), os.environ, _log)
-        return 2
+            return worker.run(config.worker(parsed, os.environ), os.environ, log)
+        from mpiboot.bootstrap import story
+
+        commands = {"launch": story.launch, "wait": story.wait, "hosts": story.hosts}
+        return commands[name](config.launcher(parsed, os.environ), os.environ, log)
     except UserError as error:
-        _log(str(error))
+        from mpiboot.bootstrap import termination
+
+        log(str(error))
+        termination.write(str(error))
         return error.exit_code
 
 
-def _log(text: str) -> None:
+def log(text: str) -> None:
     print(f"mpiboot: {text}", file=sys.stderr, flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,12 @@ class Signals:
             return [*os.read(self._readable, 4096)]
         except BlockingIOError:
             return []
+
+    def wait(self, seconds: float | None) -> None:
+        """Until a signal comes, at most so long."""
+        poll = select.poll()
+        poll.register(self._readable, select.POLLIN)
+        poll.poll(None if seconds is None else seconds * 1000)
 
     def close(self) -> None:
         for number, handler in self._old.items():

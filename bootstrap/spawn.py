@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import time
 from typing import TYPE_CHECKING
 
 from mpiboot.job.errors import UserError
@@ -82,6 +84,33 @@ def spawn(
         raise NotExecutableError(f"{program}: cannot be executed: {error.strerror}") from error
     except ValueError as error:  # a null character
         raise NotExecutableError(f"{program}: cannot be executed: {error}") from error
+
+
+class Output:
+    """A quick program that runs meanwhile, and what it prints; collecting it is left to whoever reaps."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        readable, writable = os.pipe()
+        try:
+            spawn(argv, environment, stdout=writable, stderr=writable)
+        except UserError:
+            pass  # it prints nothing
+        finally:
+            os.close(writable)
+        self._readable = readable
+
+    def text(self, within: float = 5.0) -> str:
+        """All of it, or what came within that many seconds."""
+        ends, parts = time.monotonic() + within, list[bytes]()
+        poll = select.poll()
+        poll.register(self._readable, select.POLLIN)
+        while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
+            data = os.read(self._readable, 65536)
+            if not data:
+                break
+            parts.append(data)
+        os.close(self._readable)
+        return b"".join(parts).decode("utf-8", "replace")
 
 
 def _missing(program: str) -> str:

@@ -144,7 +144,7 @@ def _serve(sshd: int, config: WorkerConfig, signals: Signals, log: Callable[[str
         if code is not None:
             log(f"sshd ended with code {code} before it listened on port {config.port}; its reason is above")
             return code or 1
-        _wait(signals, 0.002)
+        signals.wait(0.002)
         if _told_to_end(signals):
             return _end(sshd, signals)
     took = time.monotonic() - started
@@ -152,7 +152,7 @@ def _serve(sshd: int, config: WorkerConfig, signals: Signals, log: Callable[[str
     if config.checkin:
         _check_in(config, log)
     while True:
-        _wait(signals, None)
+        signals.wait(None)
         told = _told_to_end(signals)
         code = _ended(sshd)
         if told:
@@ -175,14 +175,6 @@ def _ended(pid: int) -> int | None:
     return code
 
 
-def _wait(signals: Signals, seconds: float | None) -> None:
-    import select
-
-    poll = select.poll()
-    poll.register(signals.fileno(), select.POLLIN)
-    poll.poll(None if seconds is None else seconds * 1000)
-
-
 def _end(sshd: int, signals: Signals) -> int:
     """Everything that runs here is told to end, and made to if it does not."""
     deadline = time.monotonic() + ENDING_MAY_TAKE
@@ -195,7 +187,7 @@ def _end(sshd: int, signals: Signals) -> int:
             return 0
         if time.monotonic() > deadline:
             break
-        _wait(signals, 0.05)
+        signals.wait(0.05)
         signals.take()
     for pid in left:
         reaper.send(pid, signal.SIGKILL)

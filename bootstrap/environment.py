@@ -1,0 +1,86 @@
+"""The environment of the command: what makes every MPI use our ssh, our hostfile and our addresses. Pure."""
+
+# All families at once, whatever mpirun comes first in PATH: a script may call another one, and the names do not clash.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# What ranks always get from the launcher, as far as it is set.
+ALWAYS_FORWARDED = ("PATH", "LD_LIBRARY_PATH")
+SECRET = ("MPIBOOT_TOKEN",)
+
+
+class Setting(NamedTuple):
+    """Where this launch has its files. `given_hostfile` is the one that ours replaces."""
+
+    ssh_config: str
+    shim: str
+    openmpi_hostfile: str
+    hydra_hostfile: str
+    hostfile: str
+    given_hostfile: str
+    interface: str
+    root: bool
+
+
+def build(environ: Mapping[str, str], setting: Setting, forward: Iterable[str]) -> dict[str, str]:
+    """The whole environment. What a user set stays, unless it names the hostfile that ours replaces."""
+    result = {name: value for name, value in environ.items() if name not in SECRET}
+    for name, value in _ours(setting).items():
+        if result.get(name, setting.given_hostfile) == setting.given_hostfile:
+            result[name] = value
+    result["PATH"] = with_shim_first(environ.get("PATH", "/usr/bin:/bin"), setting.shim)
+    result["MPIBOOT_SSH_CONFIG"] = setting.ssh_config
+    result["MPIBOOT_HOSTFILE"] = setting.hostfile
+    names = matching(result, [*forward, *ALWAYS_FORWARDED])
+    # Hydra hands on all of its environment; Open MPI what this list names.
+    given = result.get("OMPI_MCA_mca_base_env_list", "")
+    result["OMPI_MCA_mca_base_env_list"] = ";".join(dict.fromkeys([*filter(None, given.split(";")), *names]))
+    return result
+
+
+def matching(environ: Mapping[str, str], patterns: Iterable[str]) -> list[str]:
+    """The variables that are set and asked for, by name or by a beginning as in `NCCL_*`."""
+    found: list[str] = []
+    for pattern in patterns:
+        if pattern.endswith("*"):
+            found += sorted(name for name in environ if name.startswith(pattern[:-1]) and name not in SECRET)
+        elif pattern in environ and pattern not in SECRET:
+            found.append(pattern)
+    return list(dict.fromkeys(found))
+
+
+def with_shim_first(path: str, shim: str) -> str:
+    directory = shim.rpartition("/")[0]
+    return path if path.partition(":")[0] == directory else f"{directory}:{path}"
+
+
+def _ours(setting: Setting) -> dict[str, str]:
+    found = {
+        # Open MPI 4, then 5, which reads none of the older names.
+        "OMPI_MCA_orte_default_hostfile": setting.openmpi_hostfile,
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "1",
+        "OMPI_MCA_plm_rsh_agent": setting.shim,
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "PRTE_MCA_prte_default_hostfile": setting.openmpi_hostfile,
+        "PRTE_MCA_prte_keep_fqdn_hostnames": "1",
+        "PRTE_MCA_plm_ssh_agent": setting.shim,
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "HYDRA_HOST_FILE": setting.hydra_hostfile,
+        "HYDRA_LAUNCHER": "ssh",
+        "HYDRA_LAUNCHER_EXEC": setting.shim,
+        "I_MPI_HYDRA_HOST_FILE": setting.hydra_hostfile,
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": setting.shim,
+        # -1 is its word for "choose yourself", 0 for "no tree".
+        "I_MPI_HYDRA_BRANCH_COUNT": "0",
+    }
+    if setting.interface:
+        found |= {"HYDRA_IFACE": setting.interface, "I_MPI_HYDRA_IFACE": setting.interface}
+    if setting.root:  # in a container that is nothing to be asked about
+        found |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        found |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return found
