@@ -1,0 +1,72 @@
+"""`mpiboot run` on Docker, two workers, images present, beside a script of docker commands that does the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+from bench._launch import MPIBOOT, PATIENCE
+from bench.harness import Row, Unavailable, in_turn
+from mpiboot.containers import NoEngineError, connect, docker_cli
+
+IMAGE = "mpiboot/openmpi:latest"
+BY_HAND = Path(__file__).with_name("_by_hand.sh")
+REPEATS = 10
+# Each rank prints its own start, in seconds since 1970, before anything that follows can matter.
+PROGRAM = ("date", "+%s.%N")
+
+
+def measure() -> list[Row]:
+    _check()
+    samples: dict[str, list[tuple[float, float]]] = {"ours": [], "by hand": []}
+    number = iter(range(1000))
+
+    def ours() -> float:
+        name = f"bench-{os.getpid()}-{next(number)}"
+        command = [MPIBOOT, "run", "-q", "--engine", "docker", "--name", name, "-n", "2", "--workers", "2", IMAGE, "--"]
+        samples["ours"].append(_first_rank_and_all([*command, *PROGRAM]))
+        return samples["ours"][-1][0]
+
+    def by_hand() -> float:
+        command = [str(BY_HAND), IMAGE, f"bench-{os.getpid()}-{next(number)}"]
+        samples["by hand"].append(_first_rank_and_all([*command, *PROGRAM]))
+        return samples["by hand"][-1][0]
+
+    ranks = in_turn(REPEATS, ours, by_hand)
+    whole = [[both[1] for both in samples[who]] for who in ("ours", "by hand")]
+    return [
+        Row("start to first rank", "s", ranks[0], limit=1.3, beside=ranks[1], beside_what="by hand"),
+        Row("start to everything removed", "s", whole[0], beside=whole[1], beside_what="by hand"),
+    ]
+
+
+def versions() -> dict[str, str]:
+    told = subprocess.run([docker_cli(), "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True)
+    return {"docker": told.stdout.strip()}
+
+
+def _first_rank_and_all(command: list[str]) -> tuple[float, float]:
+    """Seconds until the first of two ranks started, and until the command had ended."""
+    path = f"{Path(docker_cli()).parent}:{os.environ['PATH']}"
+    begun = time.time()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "PATH": path})
+    took = time.time() - begun
+    started = [float(stamp) for stamp in re.findall(r"\b[0-9]{10}\.[0-9]{9}\b", done.stdout)]
+    if done.returncode != 0 or len(started) != 2:
+        raise RuntimeError(f"{' '.join(command)} ended with code {done.returncode}: {done.stdout}{done.stderr}")
+    return min(started) - begun, took
+
+
+def _check() -> None:
+    try:
+        with closing(connect()) as client:
+            if not client.images.list(IMAGE):
+                raise Unavailable(f"the image {IMAGE}; get it with: make images NAMES=openmpi")
+    except NoEngineError as error:
+        raise Unavailable(f"a Docker engine ({error}); get it with: make engine") from error
+    if not os.environ.get("DOCKER_HOST", "unix://").startswith("unix://"):
+        raise Unavailable("a Docker engine of its own: the script's bind mounts do not reach another machine")
