@@ -4,6 +4,7 @@
   down         end it and everything that it left on this machine
   api-up       start etcd and the API server alone (3 s; 5 minutes to build); api-down ends them
   build SIZE   build only: api, node or bench
+  tidy         remove what builds left behind, up to 8 GB; `up` does it by itself
   status       say what runs
   kubeconfig   print the path of the kubeconfig: export KUBECONFIG=$(... kubeconfig)
   load IMAGE.. copy images from the Docker engine to the node

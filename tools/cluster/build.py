@@ -37,8 +37,8 @@ def provide(*wanted: Programs) -> None:
                 _Build(programs, go).run()
 
 
-def forget_intermediate() -> None:
-    """Remove Go's downloads and compiled packages, 5 GB: only the programs are kept."""
+def tidy() -> None:
+    """Remove Go's downloads and compiled packages, up to 8 GB: only the programs are kept."""
     with only_one(CACHE / "build.lock", f"process {os.getpid()} removes what builds left"):
         shutil.rmtree(CACHE / "build", ignore_errors=True)
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LASTS = datetime.timedelta(days=365)
+SIGNS = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False)
 
 
 class Authority:
@@ -28,9 +31,11 @@ class Authority:
         folder.mkdir(mode=0o700, parents=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("mpiboot test cluster", None)
-        constraints = x509.BasicConstraints(ca=True, path_length=0)
-        self._certificate = _unsigned(self._name, self._name, self._key.public_key()).add_extension(
-            constraints, critical=True).sign(self._key, hashes.SHA256())
+        self._certificate = (
+            _unsigned(self._name, self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(SIGNS, critical=True)
+            .sign(self._key, hashes.SHA256()))
         self.certificate = folder / "ca.crt"
         self.certificate.write_bytes(_pem(self._certificate))
 
@@ -39,7 +44,10 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
-        builder = _unsigned(_name(user, group), self._name, key.public_key()).add_extension(usages, critical=False)
+        # Python 3.13 and newer insist on the identifiers of both keys.
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = (_unsigned(_name(user, group), self._name, key.public_key())
+                   .add_extension(usages, critical=False).add_extension(issuer, critical=False))
         if list(alternatives):
             builder = builder.add_extension(alternatives, critical=False)
         paths = self.folder / f"{file}.crt", self.folder / f"{file}.key"
@@ -80,7 +88,8 @@ def _unsigned(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublic
     now = datetime.datetime.now(datetime.UTC)
     return (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + LASTS))
+            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + LASTS)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False))
 
 
 def _name(user: str, group: str | None) -> x509.Name:

@@ -11,18 +11,16 @@ from debian import say
 from . import api, build, images, node, processes, versions
 from .errors import ClusterError
 from .lock import only_one
+from .node import running
 from .places import API, CACHE, NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .places import Home
-
 NOTHING_RUNS = 3
 
 
 def _up() -> int:
-    node.provide()
     began = time.monotonic()
     if node.up():
         say(f"the node is ready after {time.monotonic() - began:.1f} s")
@@ -54,6 +52,11 @@ def _api_down() -> int:
 
 def _build(size: str) -> int:
     build.provide(*versions.SIZES[size])
+    return 0
+
+
+def _tidy() -> int:
+    build.tidy()
     return 0
 
 
@@ -90,8 +93,8 @@ def _hint() -> int:
 
 
 COMMANDS: dict[str, Callable[..., int]] = {
-    "up": _up, "down": _down, "api-up": _api_up, "api-down": _api_down, "build": _build, "status": _status,
-    "kubeconfig": _kubeconfig, "load": _load,
+    "up": _up, "down": _down, "api-up": _api_up, "api-down": _api_down, "build": _build, "tidy": _tidy,
+    "status": _status, "kubeconfig": _kubeconfig, "load": _load,
 }
 TAKES = {"build": lambda given: len(given) == 1 and given[0] in versions.SIZES, "load": bool}
 
@@ -110,8 +113,3 @@ def main(argv: list[str], usage: str) -> int:
     except KeyboardInterrupt:
         say("interrupted; the same command goes on from here")
         return 130
-
-
-def running(home: Home) -> bool:
-    """True when it was started whole and all its processes live."""
-    return home.kubeconfig.exists() and all(process.lives() for process in processes.recorded(home))

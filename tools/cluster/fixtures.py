@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from . import api, images, versions
-from .commands import running
 from .errors import ClusterError
+from .node import running
 from .places import NODE, Home
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from debian import say
 
+from . import kind
 from .containerd import PAUSE, ctr_command
 from .errors import ClusterError
 from .lock import only_one
@@ -30,6 +31,9 @@ def load(image: str, home: Home = NODE) -> None:
     if not home.kubeconfig.exists():
         raise ClusterError("the node does not run; start it with: make cluster")
     identity = _identity(image)
+    if kind.runs(home):
+        kind.load(image)
+        return
     note = home.path / "images" / image.replace("/", "+")
     with only_one(home.path / "images.lock", f"copying {image} to the node"):
         if note.exists() and note.read_text() == identity:

@@ -46,8 +46,7 @@ def write_cni(folder: Path, addresses: Path) -> None:
     content = {"cniVersion": "0.4.0", "name": NAME, "plugins": [
         {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": True, "hairpinMode": True, "mtu": MTU,
          "ipam": {"type": "host-local", "dataDir": str(addresses), "routes": [{"dst": "0.0.0.0/0"}],
-                  "ranges": [[{"subnet": PODS, "gateway": NODE}]]}},
-        {"type": "portmap", "capabilities": {"portMappings": True}}]}
+                  "ranges": [[{"subnet": PODS, "gateway": NODE}]]}}]}
     (folder / "10-mpiboot.conflist").write_text(json.dumps(content, indent=1))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 
-from . import api, build, components, containerd, images, network, packages, processes, traces, versions
+from . import api, build, components, containerd, images, kind, network, packages, processes, traces, versions
 from .certificates import Authority
 from .client import Client
 from .errors import ClusterError
 from .lock import only_one
-from .places import CACHE, NODE
+from .places import CACHE, NODE, Home
 from .waiting import wait_for
 
 COMES_UP_WITHIN = 120.0  # seconds; 8 are usual, a busy machine needs more
@@ -20,21 +20,24 @@ OK = 200
 
 
 def provide() -> None:
-    """Bring what it needs: Debian packages, built programs."""
+    """Bring what a built node needs: Debian packages, programs."""
     if os.geteuid() != 0:
         raise ClusterError("a node needs root: it makes containers, an interface and iptables rules; "
                            "or set KUBECONFIG to a cluster that you have")
     packages.provide(packages.NODE)
     build.provide(*versions.SIZES["node"])
+    build.tidy()
 
 
 def up() -> bool:
     """True when it was started, False when it ran already. A failed start leaves nothing but its logs."""
     with only_one(LOCK, f"process {os.getpid()} starts the node"):
-        recorded = processes.recorded(NODE)
-        if NODE.kubeconfig.exists() and all(process.lives() for process in recorded):
+        if running(NODE):
             return False
         _remove()
+        if kind.wanted() and kind.up(NODE):
+            return True
+        provide()
         if network.foreign_kube_proxy() or traces.pod_cgroups():
             raise ClusterError("another kubelet or kube-proxy works on this machine; "
                                "set KUBECONFIG to its cluster, and the tests use that one")
@@ -45,6 +48,11 @@ def up() -> bool:
             _remove()
             raise
         return True
+
+
+def running(home: Home) -> bool:
+    """True when it was started whole and all its processes live."""
+    return home.kubeconfig.exists() and all(process.lives() for process in processes.recorded(home))
 
 
 def down() -> None:
@@ -81,6 +89,8 @@ def _ready(client: Client) -> bool:
 
 
 def _remove() -> None:
+    if kind.runs(NODE):
+        kind.down(NODE)
     recorded = {process.name: process for process in processes.recorded(NODE)}
     if "kubelet" in recorded:
         processes.end(recorded["kubelet"])  # else it starts again what ends below

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from debian import how_to_install, install
@@ -26,8 +27,16 @@ def missing(wanted: dict[str, str]) -> list[str]:
             if not (Path(program).exists() if program.startswith("/") else shutil.which(program, path=path))]
 
 
+# Debian would start these at the next boot; the programs are needed, not the services.
+SERVICES = {"etcd-server": "etcd", "containerd": "containerd"}
+SYSTEMD = Path("/run/systemd/system")
+
+
 def provide(wanted: dict[str, str]) -> None:
     """Install what is missing, or say how."""
     absent = missing(wanted)
     if absent and not install(absent, "a Kubernetes for the tests needs programs that this machine lacks"):
         raise ClusterError(f"not there: {', '.join(absent)}; get it with: {how_to_install(absent)}")
+    if SYSTEMD.exists():
+        for package in set(absent) & set(SERVICES):
+            subprocess.run(["systemctl", "disable", SERVICES[package]], capture_output=True)
