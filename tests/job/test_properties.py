@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import random
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -73,7 +72,7 @@ def test_unknown_fields_reach_the_pods(planned: Callable[..., Plan]) -> None:
 
 
 ODD_SCALARS = (None, 0, -1, 7, 1.5, True, "", "x")
-ODD_VALUES = (*ODD_SCALARS, [], [None], ["x"], {}, {"x": 1}, [{}], [{"name": []}], [[]], {"name": 3})
+ODD_VALUES: tuple[Any, ...] = (*ODD_SCALARS, [], [None], ["x"], {}, {"x": 1}, [{}], [{"name": []}], [[]], {"name": 3})
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  # noqa: ANN401
@@ -112,9 +111,8 @@ def test_whatever_stands_wherever_ends_in_a_plan_or_in_words(
 ) -> None:
     given = manifest(name).data
     outcomes = {"plan": 0, "words": 0}
-    chance = random.Random(name)
     for path in places(given):
-        for value in chance.sample(ODD_VALUES, 8) if path else ():
+        for value in ODD_VALUES if path else ():
             data = replaced(given, path, value)
             outcomes[outcome(Manifest(data, name), material)] += 1
     assert min(outcomes.values()) > 50
