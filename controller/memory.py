@@ -1,0 +1,62 @@
+"""What the operator remembers of a job between two looks. All of it can be lost: it only saves work."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mpiboot.job.manifest import Manifest
+from mpiboot.job.plan import plan
+from mpiboot.job.read import read
+from mpiboot.ssh.keys import generate
+
+if TYPE_CHECKING:
+    from mpiboot.controller.view import MpiJobView
+    from mpiboot.job.plan import Plan
+    from mpiboot.job.problems import Problem
+    from mpiboot.job.settings import Settings
+    from mpiboot.ssh.keys import KeyType
+
+
+@dataclass
+class Pace:
+    """Lets something through once in `every` seconds."""
+
+    every: float
+    last: float = float("-inf")
+
+    def wait(self) -> float:
+        """Seconds until the next may go; 0 for now."""
+        return max(0.0, self.last + self.every - time.monotonic())
+
+    def went(self) -> None:
+        self.last = time.monotonic()
+
+
+@dataclass
+class Memory:
+    """One job's. `uid` tells it from another of the same name."""
+
+    uid: str
+    born: float = field(default_factory=time.monotonic)
+    has_secret: bool = False
+    told: set[object] = field(default_factory=set)
+    status: Pace = field(default_factory=lambda: Pace(1.0))
+    hosts: Pace = field(default_factory=lambda: Pace(0.5))
+    plan: Plan | None = None
+    warnings: tuple[Problem, ...] = ()
+    _mark: str = ""
+
+    def look_at(self, view: MpiJobView, settings: Settings, key_type: KeyType) -> Plan:
+        """The job's plan, made anew only after an edit. Raises ManifestError; `plan` is then what it was before."""
+        meta = view.raw["metadata"]
+        mark = json.dumps([meta.get("generation"), meta.get("labels"), meta.get("annotations")], sort_keys=True)
+        if self.plan is None or self._mark != mark:
+            found = read(Manifest(view.raw))
+            # A job's second plan has other keys, which nobody uses: its Secret is there already.
+            self.plan = plan(found.job, generate(key_type), settings)
+            self.warnings = (*found.warnings, *self.plan.warnings)
+            self._mark = mark
+        return self.plan

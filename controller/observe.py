@@ -1,0 +1,71 @@
+"""What there is of one job right now: its own objects and nobody else's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpiboot.job import names
+
+if TYPE_CHECKING:
+    from mpiboot.controller.cache import Cache
+    from mpiboot.controller.view import MpiJobView, ObjectView
+    from mpiboot.controller.view_job import JobView
+    from mpiboot.controller.view_pod import PodView
+    from mpiboot.job.model import Job
+
+
+@dataclass(frozen=True)
+class Caches:
+    """All that the operator watches."""
+
+    mpi_jobs: Cache[MpiJobView]
+    jobs: Cache[JobView]
+    pods: Cache[PodView]
+    services: Cache[ObjectView]
+    config_maps: Cache[ObjectView]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A job's objects. Workers are in the order of their numbers; those on their way out are among them."""
+
+    view: MpiJobView
+    launcher: JobView | None = None
+    launcher_pods: tuple[PodView, ...] = ()
+    workers: tuple[PodView, ...] = ()
+    service: ObjectView | None = None
+    config_map: ObjectView | None = None
+
+    def wanted_workers(self, job: Job) -> tuple[PodView, ...]:
+        """The workers that count: not on their way out, and within the number that the job asks for."""
+        return tuple(pod for pod in self.workers if not pod.meta.deleting and 0 <= pod.index < job.workers)
+
+    def ready_workers(self, job: Job) -> tuple[PodView, ...]:
+        return tuple(pod for pod in self.wanted_workers(job) if pod.ready and not pod.ended)
+
+    def all_ready(self, job: Job) -> bool:
+        return len(self.ready_workers(job)) == job.workers
+
+
+def observe(caches: Caches, view: MpiJobView) -> Observed:
+    """What the caches know of a job. Objects that carry its labels but another owner are left out."""
+    key, uid = view.key, view.meta.uid
+    launcher = caches.jobs.of(key).get(names.launcher(view.name))
+    if launcher and not (launcher.meta.owner and launcher.meta.owner.uid == uid):
+        launcher = None
+    pods = [pod for pod in caches.pods.of(key).values() if pod.meta.owner]
+    workers = [pod for pod in pods if pod.meta.owner and pod.meta.owner.uid == uid]
+    launcher_pods = [p for p in pods if launcher and p.meta.owner and p.meta.owner.uid == launcher.meta.uid]
+    return Observed(
+        view=view,
+        launcher=launcher,
+        launcher_pods=tuple(sorted(launcher_pods, key=lambda pod: (pod.meta.created, pod.name))),
+        workers=tuple(sorted(workers, key=lambda pod: pod.index)),
+        service=_owned(caches.services.of(key).get(names.service(view.name)), uid),
+        config_map=_owned(caches.config_maps.of(key).get(names.config_map(view.name)), uid),
+    )
+
+
+def _owned(found: ObjectView | None, uid: str) -> ObjectView | None:
+    return found if found and found.meta.owner and found.meta.owner.uid == uid else None

@@ -1,0 +1,119 @@
+"""Work by key: in order for one key, in parallel for many, with a back-off that is forgotten with the object."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from typing import TYPE_CHECKING
+
+from mpiboot.controller.api_error import ApiError, TroubleError, UnreachableError
+from mpiboot.controller.logs import JOB
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+log = logging.getLogger(__name__)
+
+FIRST_BACK_OFF = 0.05  # seconds; doubles with each failure in a row
+LONGEST_BACK_OFF = 60.0
+
+
+class Queue:
+    """Calls `handle(key)` for each key added, never twice at once for a key; changes meanwhile mean once more.
+
+    `handle` returns seconds until the key is to be looked at again without being added, or None. If it raises, the
+    key comes again after its back-off.
+    """
+
+    def __init__(self, handle: Callable[[str], Awaitable[float | None]], workers: int) -> None:
+        self._handle = handle
+        self._workers = workers
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        self._waiting: set[str] = set()  # in _ready
+        self._running: set[str] = set()
+        self._again: set[str] = set()  # added while running
+        self._later: dict[str, asyncio.TimerHandle] = {}
+        self._failures: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """How many keys wait or run."""
+        return len(self._waiting) + len(self._running)
+
+    def add(self, key: str, after: float = 0.0) -> None:
+        """Have the key handled, now or after some seconds. Of several delays the shortest counts."""
+        if after > 0:
+            self._add_later(key, after)
+            return
+        if timer := self._later.pop(key, None):
+            timer.cancel()
+        if key in self._running:
+            self._again.add(key)
+        elif key not in self._waiting:
+            self._waiting.add(key)
+            self._ready.put_nowait(key)
+
+    def forget(self, key: str) -> None:
+        """The object is gone: one of the same name that comes next starts without a history."""
+        self._failures.pop(key, None)
+        if timer := self._later.pop(key, None):
+            timer.cancel()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"worker {number}")
+
+    def _add_later(self, key: str, after: float) -> None:
+        loop = asyncio.get_running_loop()
+        known = self._later.get(key)
+        if known and known.when() <= loop.time() + after:
+            return
+        if known:
+            known.cancel()
+        self._later[key] = loop.call_later(after, self.add, key)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._ready.get()
+            self._waiting.discard(key)
+            self._running.add(key)
+            try:
+                after = await self._once(key)
+            finally:
+                self._running.discard(key)
+            if key in self._again:
+                self._again.discard(key)
+                self.add(key)
+            elif after is not None:
+                self.add(key, max(after, 0.001))
+
+    async def _once(self, key: str) -> float | None:
+        started = time.monotonic()
+        JOB.set(key)
+        try:
+            after = await self._handle(key)
+        except ApiError as error:
+            if error.conflict:
+                return FIRST_BACK_OFF  # somebody wrote in between; the watch brings the news
+            return self._back_off(key, error)
+        except (UnreachableError, TroubleError, TimeoutError) as error:
+            return self._back_off(key, error)
+        except Exception:
+            # One bad job must not end the work on all others.
+            log.exception("failed")
+            return self._back_off(key, None)
+        self._failures.pop(key, None)
+        log.debug("looked at in %.3f s", time.monotonic() - started)
+        return after
+
+    def _back_off(self, key: str, error: Exception | None) -> float:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay: float = min(FIRST_BACK_OFF * 2 ** min(failures, 20), LONGEST_BACK_OFF)
+        delay *= random.uniform(0.75, 1.25)  # noqa: S311 (spreads load)
+        if error:
+            log.warning("%s; again in %.1f s", error, delay)
+        return delay

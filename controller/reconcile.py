@@ -1,0 +1,156 @@
+"""One look at one job: observe, plan, decide, act, and say how it stands."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from mpiboot.controller import kinds
+from mpiboot.controller.act import Actor
+from mpiboot.controller.action import Create
+from mpiboot.controller.api_error import TroubleError
+from mpiboot.controller.checkins import picture
+from mpiboot.controller.clock import seconds_since
+from mpiboot.controller.decide import decide
+from mpiboot.controller.memory import Memory
+from mpiboot.controller.observe import observe
+from mpiboot.controller.publish import news
+from mpiboot.controller.status import is_finished
+from mpiboot.job.problems import ManifestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mpiboot.checkin.picture import View
+    from mpiboot.controller.action import Stage
+    from mpiboot.controller.api import Api, Object
+    from mpiboot.controller.kinds import Kind
+    from mpiboot.controller.observe import Caches, Observed
+    from mpiboot.controller.report import Reporter
+    from mpiboot.controller.view import MpiJobView
+    from mpiboot.job.model import Job
+    from mpiboot.job.plan import Plan
+    from mpiboot.job.settings import Settings
+    from mpiboot.ssh.keys import KeyType
+
+log = logging.getLogger(__name__)
+
+OURS = (None, "", "kubeflow.org/mpi-operator")  # values of managedBy that mean this operator
+# A suspended job waits for somebody who will change it at once, and a write in between would refuse that change.
+SUSPENDED_REST = 1.0
+
+
+class Reconciler:
+    """Handles the queue's keys. Several jobs at once, each by one call at a time."""
+
+    def __init__(
+        self,
+        api: Api,
+        caches: Caches,
+        reporter: Reporter,
+        settings: Settings,
+        key_type: KeyType,
+        show: Callable[[str, View | None], None],
+    ) -> None:
+        self._caches, self._reporter = caches, reporter
+        self._settings, self._key_type, self._show = settings, key_type, show
+        self._actor = Actor(api, self._learn)
+        self._memories: dict[str, Memory] = {}
+        self._puts = {
+            kinds.JOB: caches.jobs.put,
+            kinds.POD: caches.pods.put,
+            kinds.SERVICE: caches.services.put,
+            kinds.CONFIG_MAP: caches.config_maps.put,
+        }
+
+    async def handle(self, key: str) -> float | None:
+        """Seconds until the job is to be looked at again, if it should be without anything happening."""
+        view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
+        if view is None or view.meta.deleting:
+            # What belongs to the job goes with it: the garbage collector sees to that.
+            self._forget(key)
+            return None
+        policy = (view.raw.get("spec") or {}).get("runPolicy") or {}
+        if policy.get("managedBy") not in OURS:
+            return None
+        memory = self._memory(view)
+        if policy.get("suspend") is True and not view.raw.get("status"):
+            rest = memory.born + SUSPENDED_REST - time.monotonic()
+            if rest > 0:
+                return rest
+        try:
+            memory.look_at(view, self._settings, self._key_type)
+        except ManifestError as error:
+            await self._reporter.reject(view, memory, error)
+        if memory.plan is None:
+            return None
+        # A job that was good and has been edited into nonsense goes on as it was.
+        self._reporter.warn(view, memory)
+        return await self._look(view, memory.plan, memory)
+
+    def view(self, key: str) -> View | None:
+        """The job as the check-in server shows it; None if there is none that can run."""
+        view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
+        if view is None:
+            return None
+        try:
+            plan = self._memory(view).look_at(view, self._settings, self._key_type)
+        except ManifestError:
+            return None
+        return picture(plan.job, observe(self._caches, view), self._settings.cluster_domain)
+
+    async def _look(self, view: MpiJobView, plan: Plan, memory: Memory) -> float | None:
+        job, domain = plan.job, self._settings.cluster_domain
+        seen = observe(self._caches, view)
+        # Workers come one by one: what the launcher is told need not follow each of them, only the last.
+        wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
+        told = news(plan, seen, domain, due=not wait)
+        stages = decide(plan, seen, told, has_secret=memory.has_secret)
+        trouble: TroubleError | None = None
+        try:
+            if stages:
+                await self._actor.act(view.namespace, view.meta.uid, stages)
+                memory.has_secret = memory.has_secret or makes_secret(stages)
+                memory.hosts.went()
+        except TroubleError as error:
+            trouble = error
+        seen = observe(self._caches, view)
+        self._show(view.key, picture(job, seen, domain))
+        rest = await self._reporter.report(view, job, seen, memory, overdue=overdue(job, seen), trouble=trouble)
+        if trouble:
+            raise trouble
+        return min((each for each in (rest, wait, until_overdue(job, seen)) if each), default=None)
+
+    def _memory(self, view: MpiJobView) -> Memory:
+        memory = self._memories.get(view.key)
+        if memory is None or memory.uid != view.meta.uid:
+            memory = self._memories[view.key] = Memory(view.meta.uid)
+        return memory
+
+    def _forget(self, key: str) -> None:
+        self._memories.pop(key, None)
+        self._reporter.forget(key)
+        self._show(key, None)
+
+    def _learn(self, kind: Kind, found: Object) -> None:
+        if put := self._puts.get(kind):
+            put(found)
+
+
+def makes_secret(stages: Sequence[Stage]) -> bool:
+    return any(isinstance(act, Create) and act.kind == kinds.SECRET for stage in stages for act in stage.actions)
+
+
+def until_overdue(job: Job, seen: Observed) -> float | None:
+    """Seconds until a job without a launcher is out of time. With one, the Job controller counts."""
+    status = seen.view.raw.get("status") or {}
+    limit, start = job.run_policy.active_deadline_seconds, status.get("startTime")
+    if limit is None or not start or seen.launcher or job.run_policy.suspend or is_finished(status):
+        return None
+    return max(0.001, limit - seconds_since(start))
+
+
+def overdue(job: Job, seen: Observed) -> bool:
+    left = until_overdue(job, seen)
+    return left is not None and left <= 0.001

@@ -1,0 +1,96 @@
+"""Tell the world how a job stands: its status, its events, our counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpiboot.controller import kinds
+from mpiboot.controller.clock import now
+from mpiboot.controller.status import Event, conditions_of, next_status
+from mpiboot.controller.words import truncated
+
+if TYPE_CHECKING:
+    from mpiboot.controller.api import Api
+    from mpiboot.controller.api_error import TroubleError
+    from mpiboot.controller.cache import Cache
+    from mpiboot.controller.events import Recorder
+    from mpiboot.controller.memory import Memory
+    from mpiboot.controller.metrics import Metrics
+    from mpiboot.controller.observe import Observed
+    from mpiboot.controller.status import Status
+    from mpiboot.controller.view import MpiJobView
+    from mpiboot.job.model import Job
+    from mpiboot.job.problems import ManifestError
+
+# Of what a status holds, this must be written at once; the rest is progress and may wait a moment.
+URGENT = ("conditions", "startTime", "completionTime")
+
+
+class Reporter:
+    """Writes a status only if it differs, and says an event only when its status is written."""
+
+    def __init__(self, api: Api, mpi_jobs: Cache[MpiJobView], recorder: Recorder, metrics: Metrics) -> None:
+        self._api, self._mpi_jobs, self._recorder, self._metrics = api, mpi_jobs, recorder, metrics
+
+    def warn(self, view: MpiJobView, memory: Memory) -> None:
+        """Say once what the job's user should know about the manifest."""
+        for problem in memory.warnings:
+            if problem not in memory.told:
+                memory.told.add(problem)
+                self._recorder.tell(view, Event("Warning", problem.reason, problem.text()))
+
+    async def reject(self, view: MpiJobView, memory: Memory, error: ManifestError) -> None:
+        """Say that the job cannot run as it is, and why."""
+        text = truncated(f"Found validation errors: {'; '.join(problem.text() for problem in error.problems)}")
+        if text not in memory.told:
+            memory.told = {text}
+            self._recorder.tell(view, Event("Warning", "ValidationError", text))
+        if memory.plan is None:
+            old: Status = view.raw.get("status") or {}
+            await self._write(view, {**old, "state": "Invalid", "reason": text})
+
+    async def report(
+        self,
+        view: MpiJobView,
+        job: Job,
+        seen: Observed,
+        memory: Memory,
+        *,
+        overdue: bool,
+        trouble: TroubleError | None,
+    ) -> float | None:
+        """Seconds until a progress that was held back is due."""
+        if trouble and trouble.event:
+            self._recorder.tell(view, Event("Warning", trouble.event, truncated(str(trouble))))
+        if seen.launcher:
+            self._metrics.info[view.key] = (seen.launcher.name, view.namespace)
+        coming = next_status(job, seen, now(), overdue=overdue, trouble=str(trouble or ""))
+        old: Status = view.raw.get("status") or {}
+        if coming.status == old:
+            return None
+        urgent = any(coming.status.get(field) != old.get(field) for field in URGENT)
+        if not urgent and (wait := memory.status.wait()):
+            return wait
+        await self._write(view, coming.status)
+        memory.status.went()
+        for event in coming.events:
+            self._recorder.tell(view, event)
+        self._count(old, coming.status)
+        return None
+
+    def forget(self, key: str) -> None:
+        self._metrics.info.pop(key, None)
+
+    async def _write(self, view: MpiJobView, status: Status) -> None:
+        if status == view.raw.get("status"):
+            return
+        # The version in it makes this fail if the job has been changed since we looked.
+        manifest = {**view.raw, "status": status}
+        found = await self._api.replace(kinds.MPI_JOB, view.namespace, view.name, manifest, subresource="status")
+        self._mpi_jobs.put(found)
+
+    def _count(self, old: Status, new: Status) -> None:
+        before, after = conditions_of(old), conditions_of(new)
+        self._metrics.created += not before.items
+        self._metrics.successful += after.true("Succeeded") and not before.true("Succeeded")
+        self._metrics.failed += after.true("Failed") and not before.true("Failed")

@@ -1,0 +1,199 @@
+"""A job's next status and the events on the way to it: a pure function of the status before and what is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpiboot.controller.conditions import REASONS, Conditions
+from mpiboot.controller.words import phase_and_reason, truncated
+
+if TYPE_CHECKING:
+    from mpiboot.controller.conditions import Type as ConditionType
+    from mpiboot.controller.observe import Observed
+    from mpiboot.controller.view_job import JobView
+    from mpiboot.controller.view_pod import PodView
+    from mpiboot.job.model import Job
+
+Status = dict[str, Any]
+EventType = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something worth telling the job's user."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Next:
+    """The status to write, and what to say when it is written."""
+
+    status: Status
+    events: tuple[Event, ...]
+
+
+def conditions_of(status: Status) -> Conditions:
+    return Conditions(tuple(status.get("conditions") or ()))
+
+
+def is_finished(status: Status) -> bool:
+    """Whether the outcome is in the status: from then on nothing is started again."""
+    return conditions_of(status).finished and bool(status.get("completionTime"))
+
+
+def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "") -> Next:
+    """`now` as in manifests. `overdue`: the deadline passed before there was a launcher. `trouble`: what stops us."""
+    old: Status = seen.view.raw.get("status") or {}
+    step = _Step(job, seen, now, dict(old), conditions_of(old))
+    step.created()
+    if not is_finished(old):
+        step.suspension()
+        step.outcome(overdue=overdue)
+        step.launcher()
+        step.workers()
+        step.running()
+    else:
+        step.no_workers()
+    return step.result(trouble)
+
+
+class _Step:
+    """From one status to the next. The methods are called in the order in which they stand."""
+
+    def __init__(self, job: Job, seen: Observed, now: str, status: Status, conditions: Conditions) -> None:
+        self.job, self.seen, self.now, self.status, self.conditions = job, seen, now, status, conditions
+        self.events: list[Event] = []
+        self.name = f"MPIJob {job.namespace}/{job.name}"
+        self.replicas: dict[str, dict[str, int]] = {
+            role: dict(counts) for role, counts in (status.get("replicaStatuses") or {}).items()
+        }
+        self.failed_before = self.replicas.get("Launcher", {}).get("failed", 0)
+
+    def created(self) -> None:
+        if not self.conditions.items:
+            text = f"{self.name} is created."
+            self._set("Created", REASONS["created"], text, event="Normal")
+
+    def suspension(self) -> None:
+        if self.job.run_policy.suspend:
+            self._set("Suspended", REASONS["suspended"], "MPIJob suspended", event="Normal")
+            self._set("Running", REASONS["suspended"], f"{self.name} is suspended.", true=False)
+            return
+        if self.conditions.get("Suspended") and self._set(
+            "Suspended", REASONS["resumed"], "MPIJob resumed", true=False, event="Normal"
+        ):
+            self.status["startTime"] = self.now
+        self.status.setdefault("startTime", self.now)
+
+    def outcome(self, *, overdue: bool) -> None:
+        launcher = self.seen.launcher
+        if launcher and launcher.outcome == "Complete":
+            self.status.setdefault("completionTime", launcher.completed or self.now)
+            self._set("Succeeded", REASONS["succeeded"], f"{self.name} successfully completed.", event="Normal")
+        elif launcher and launcher.outcome == "Failed":
+            self.status.setdefault("completionTime", self.now)
+            reason, message = self._failure(launcher)
+            self._set("Failed", reason, message, event="Warning")
+        elif overdue:
+            self.status.setdefault("completionTime", self.now)
+            self._set("Failed", "DeadlineExceeded", "Job was active longer than specified deadline", event="Warning")
+        if self.conditions.finished and not self.conditions.get("Running"):
+            text = f"{self.name} is finished but Running condition was never set."
+            self._set("Running", REASONS["running"], text, true=False, now=self.status["completionTime"])
+
+    def launcher(self) -> None:
+        launcher = self.seen.launcher
+        if launcher is None:
+            self.replicas.pop("Launcher", None)
+            return
+        running = sum(pod.phase == "Running" for pod in self.seen.launcher_pods)
+        active = 0 if self.conditions.finished else running
+        succeeded = int(launcher.outcome == "Complete")
+        self.replicas["Launcher"] = _counts(active=active, succeeded=succeeded, failed=launcher.failed)
+
+    def workers(self) -> None:
+        if self.job.run_policy.suspend or self.conditions.finished:
+            self.no_workers()
+            return
+        pods = self.seen.wanted_workers(self.job)
+        phases = [pod.phase for pod in pods]
+        failed = phases.count("Failed")
+        failed_before = self.replicas.get("Worker", {}).get("failed", 0)
+        active, succeeded = phases.count("Running"), phases.count("Succeeded")
+        self.replicas["Worker"] = _counts(active=active, succeeded=succeeded, failed=failed)
+        evicted = _evicted(pods)
+        if evicted and failed > failed_before:
+            self._say("Warning", REASONS["evicted"], f"{evicted}/{self.job.workers} workers are evicted")
+
+    def running(self) -> None:
+        launcher = self.seen.launcher
+        if self.job.run_policy.suspend or self.conditions.finished or launcher is None:
+            return
+        alive = self.replicas["Launcher"].get("active", 0)
+        if alive and self.replicas["Worker"].get("active", 0) == self.job.workers:
+            self._set("Running", REASONS["running"], f"{self.name} is running.", event="Normal")
+        elif not alive and launcher.failed > self.failed_before and self.job.dialect != "v2beta1":
+            self._set("Restarting", REASONS["restarting"], f"{self.name} is restarting.", event="Warning")
+
+    def no_workers(self) -> None:
+        self.replicas["Worker"] = {}
+
+    def result(self, trouble: str) -> Next:
+        self.status["conditions"] = list(self.conditions.items)
+        self.status["replicaStatuses"] = self.replicas
+        state, reason = phase_and_reason(self.job, self.seen, self.conditions, trouble)
+        self.status["state"] = state
+        self.status.pop("reason", None)
+        if reason:
+            self.status["reason"] = reason
+        if not self.conditions.finished:
+            ready = 0 if self.job.run_policy.suspend else len(self.seen.ready_workers(self.job))
+            self.status["workers"] = f"{ready}/{self.job.workers}"
+        return Next(self.status, tuple(self.events))
+
+    def _failure(self, launcher: JobView) -> tuple[str, str]:
+        reason = launcher.reason or REASONS["failed"]
+        message = launcher.message or f"{self.name} has failed"
+        if launcher.reason == "BackoffLimitExceeded":
+            last = next((pod for pod in reversed(self.seen.launcher_pods) if pod.phase == "Failed"), None)
+            if last:
+                reason += f"/{last.reason}"
+                message += f": {last.message or last.why}"
+            pods = self.seen.wanted_workers(self.job)
+            if evicted := _evicted(pods):
+                reason = REASONS["evicted"]
+                message = f"{evicted}/{self.job.workers} workers are evicted; {message}"
+        return reason, truncated(message)
+
+    def _set(
+        self,
+        kind: ConditionType,
+        reason: str,
+        message: str,
+        *,
+        true: bool = True,
+        event: EventType | None = None,
+        now: str = "",
+    ) -> bool:
+        before = self.conditions
+        self.conditions = before.having(kind, true=true, reason=reason, message=message, now=now or self.now)
+        changed = self.conditions is not before
+        if changed and event:
+            self._say(event, reason, message)
+        return changed
+
+    def _say(self, kind: EventType, reason: str, message: str) -> None:
+        self.events.append(Event(kind, reason, message))
+
+
+def _counts(**counts: int) -> dict[str, int]:
+    """Zeros are left out, as everywhere in the API."""
+    return {name: count for name, count in counts.items() if count}
+
+
+def _evicted(pods: tuple[PodView, ...]) -> int:
+    return sum(pod.phase == "Failed" and pod.reason == "Evicted" for pod in pods)

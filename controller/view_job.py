@@ -1,0 +1,65 @@
+"""What the operator keeps of a launcher's batch Job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mpiboot.controller.view import Meta, job_key, meta
+
+if TYPE_CHECKING:
+    from mpiboot.controller.api import Object
+
+Outcome = Literal["", "Complete", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A batch Job. `reason` and `message` belong to its failure."""
+
+    meta: Meta
+    key: str
+    suspended: bool
+    outcome: Outcome
+    reason: str
+    message: str
+    failed: int
+    backoff_limit: int
+    started: str  # status.startTime
+    completed: str
+    ttl: int | None
+
+    @property
+    def namespace(self) -> str:
+        return self.meta.namespace
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
+
+    @property
+    def version(self) -> int:
+        return self.meta.version
+
+
+def job_view(found: Object) -> JobView | None:
+    key = job_key(found)
+    if not key:
+        return None
+    spec, status = found["spec"], found.get("status") or {}
+    true = {each["type"]: each for each in status.get("conditions") or () if each.get("status") == "True"}
+    outcome: Outcome = "Complete" if "Complete" in true else "Failed" if "Failed" in true else ""
+    end = true.get(outcome, {})
+    return JobView(
+        meta=meta(found),
+        key=key,
+        suspended=bool(spec.get("suspend")),
+        outcome=outcome,
+        reason=end.get("reason", "") or "",
+        message=end.get("message", "") or "",
+        failed=status.get("failed", 0) or 0,
+        backoff_limit=spec.get("backoffLimit", 6),
+        started=status.get("startTime") or "",
+        completed=status.get("completionTime") or "",
+        ttl=spec.get("ttlSecondsAfterFinished"),
+    )

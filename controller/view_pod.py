@@ -1,0 +1,141 @@
+"""What the operator keeps of a pod, and what it makes of a pod's state in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.controller.view import Meta, job_key, meta
+from mpiboot.job import labels, wishes
+
+if TYPE_CHECKING:
+    from mpiboot.controller.api import Object
+
+# The kubelet's words for the normal course of things: they explain nothing.
+_NORMAL = frozenset({"ContainerCreating", "PodInitializing", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """A pod of some job. `why` says what is wrong with it or what it waits for, in one line, or is empty."""
+
+    meta: Meta
+    key: str
+    role: str  # launcher or worker
+    phase: str
+    ready: bool
+    started: bool  # its main container runs
+    gates: tuple[str, ...]
+    ip: str
+    node: str
+    reason: str  # of the pod's status, such as Evicted, else of its container, such as OOMKilled
+    message: str
+    why: str
+    addresses: str  # annotation of a launcher
+    restarts: int
+    ready_at: str
+
+    @property
+    def namespace(self) -> str:
+        return self.meta.namespace
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
+
+    @property
+    def version(self) -> int:
+        return self.meta.version
+
+    @property
+    def index(self) -> int:
+        """A worker's number, from its name: the label counts differently where the launcher works too."""
+        tail = self.meta.name.rpartition("-")[2]
+        return int(tail) if tail.isdigit() else -1
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def gated(self) -> bool:
+        """Whether our scheduling gate holds it back."""
+        return wishes.GATE in self.gates
+
+
+def pod_view(found: Object) -> PodView | None:
+    key = job_key(found)
+    if not key:
+        return None
+    fields, spec, status = found["metadata"], found["spec"], found.get("status") or {}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    containers = status.get("containerStatuses") or []
+    ready = conditions.get("Ready", {})
+    return PodView(
+        meta=meta(found),
+        key=key,
+        role=(fields.get("labels") or {}).get(labels.JOB_ROLE, ""),
+        phase=status.get("phase", "Pending"),
+        ready=ready.get("status") == "True",
+        started=any("running" in each.get("state", {}) for each in containers),
+        gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
+        ip=status.get("podIP", ""),
+        node=spec.get("nodeName", ""),
+        reason=status.get("reason") or _container_reason(containers),
+        message=status.get("message", ""),
+        why=_why(status, conditions),
+        addresses=(fields.get("annotations") or {}).get(wishes.ADDRESSES, ""),
+        restarts=sum(each.get("restartCount", 0) for each in containers),
+        ready_at=ready.get("lastTransitionTime", "") or "",
+    )
+
+
+def _container_reason(containers: list[dict[str, Any]]) -> str:
+    for each in containers:
+        ended = (each.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            return str(ended.get("reason", ""))
+    return ""
+
+
+def _why(status: dict[str, Any], conditions: dict[str, Any]) -> str:
+    phase = status.get("phase", "Pending")
+    if phase == "Running":
+        return _containers(status, "containerStatuses")
+    if phase == "Failed":
+        text = _words(status.get("reason", ""), status.get("message", ""))
+        return text or _containers(status, "containerStatuses") or "failed"
+    if phase != "Pending":
+        return ""
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        reason = scheduled.get("reason", "")
+        # Our own gate is no news; those of others are.
+        return _words(reason, scheduled.get("message", ""))
+    return _containers(status, "initContainerStatuses") or _containers(status, "containerStatuses")
+
+
+def _containers(status: dict[str, Any], field: str) -> str:
+    """The first container's trouble, if any has some."""
+    for each in status.get(field) or ():
+        state: dict[str, Any] = each.get("state") or {}
+        if (waiting := state.get("waiting")) and waiting.get("reason", "") not in _NORMAL:
+            last = (each.get("lastState") or {}).get("terminated")
+            return _words(waiting["reason"], waiting.get("message", "")) + (f"; before: {_ended(last)}" if last else "")
+        if (ended := state.get("terminated")) and (ended.get("exitCode") or field == "containerStatuses"):
+            return _ended(ended)
+    return ""
+
+
+def _ended(state: dict[str, Any]) -> str:
+    code = state.get("exitCode", 0)
+    how = f"signal {state['signal']}" if state.get("signal") else f"exit code {code}"
+    reason = state.get("reason", "")
+    text = how if reason in {"", "Error", "Completed"} else f"{reason}, {how}"
+    message = (state.get("message") or "").strip().splitlines()
+    return f"{text}: {message[-1]}" if message else text
+
+
+def _words(reason: str, message: str) -> str:
+    text = ": ".join(part for part in (reason, " ".join(message.split())) if part)
+    return text if len(text) <= 300 else text[:297] + "..."

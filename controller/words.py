@@ -1,0 +1,60 @@
+"""A job's state in one word and, where it is not running, why not: what `kubectl get mpijobs` shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from mpiboot.controller.conditions import Conditions
+    from mpiboot.controller.observe import Observed
+    from mpiboot.job.model import Job
+
+State = Literal[
+    "Invalid", "Pending", "Waiting", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
+]
+
+LONGEST_MESSAGE = 1024  # of an event; the API server refuses longer ones
+LONGEST_REASON = 300
+
+
+def truncated(text: str, limit: int = LONGEST_MESSAGE) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def phase_and_reason(job: Job, seen: Observed, conditions: Conditions, trouble: str) -> tuple[State, str]:
+    """The state, and why it is not a better one."""
+    if conditions.true("Succeeded"):
+        return "Succeeded", ""
+    if conditions.true("Failed"):
+        return "Failed", (conditions.get("Failed") or {}).get("message", "")[:LONGEST_REASON]
+    if job.run_policy.suspend:
+        return "Suspended", trouble[:LONGEST_REASON]
+    if trouble:
+        return "Pending", trouble[:LONGEST_REASON]
+    missing = truncated(why_waiting(job, seen), LONGEST_REASON)
+    if any(pod.phase == "Running" for pod in seen.launcher_pods):
+        # A launcher in place runs while it waits.
+        return ("Running", missing) if conditions.true("Running") else ("Waiting", missing)
+    if conditions.true("Restarting") or conditions.true("Running"):
+        return "Restarting", _launcher_trouble(seen)
+    if seen.all_ready(job):
+        return "Starting", _launcher_trouble(seen)
+    return "Waiting", missing
+
+
+def why_waiting(job: Job, seen: Observed) -> str:
+    """Which worker is not there yet and why: the first with something to say, and how many more there are."""
+    ready = {pod.index for pod in seen.ready_workers(job)}
+    pods = {pod.index: pod for pod in seen.wanted_workers(job)}
+    missing = [index for index in range(job.workers) if index not in ready]
+    troubled = [(index, pods[index].why) for index in missing if index in pods and pods[index].why]
+    if not troubled:
+        return ""
+    index, why = troubled[0]
+    more = f" (and {len(troubled) - 1} more)" if len(troubled) > 1 else ""
+    return f"worker-{index}: {why}{more}"
+
+
+def _launcher_trouble(seen: Observed) -> str:
+    pod = seen.launcher_pods[-1] if seen.launcher_pods else None
+    return f"launcher: {pod.why}" if pod and pod.why and not pod.gated else ""
