@@ -22,9 +22,10 @@ SHIM = os.path.join(os.path.dirname(os.path.realpath(ssh_client.__file__)), "shi
 
 def prepare(config: BootConfig, run: RunDir) -> Client:
     """Copy the keys to where ssh accepts them, and say what they are. A job without keys uses ssh's own."""
-    private.remove(run.hosts)
-    with suppress(FileNotFoundError):
-        os.unlink(run.not_verified)
+    private.remove(run.hosts)  # all this may be of an earlier start of the same container
+    for path in (run.not_verified, run.contacted, run.live):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
     directory = keydir.find(config.ssh_dir, "id_rsa")
     private_key = keydir.read(directory, "id_rsa") if directory else None
     if config.ssh_dir and private_key is None:
@@ -47,12 +48,19 @@ def prepare(config: BootConfig, run: RunDir) -> Client:
         user=config.user,
         launch=f"{os.getpid()}-{os.urandom(8).hex()}",
         includes=_image_files(),
-        keep_alive=config.min_workers > 0,
+        keep_alive=config.elastic,
+    )
+
+
+def anonymous(config: BootConfig) -> Client:
+    """For who only looks whether workers answer: no key is needed for that."""
+    return Client(
+        identity="", known_hosts="", verify=config.verify_hosts, user=config.user, launch="", includes=_image_files()
     )
 
 
 def publish(run: RunDir, client: Client, hosts: Iterable[Host]) -> None:
-    """Write the configuration for these workers, and a file for each of their names for the shim to note contacts."""
+    """Write the configuration for these workers, and a file for each of their names, by which the shim knows them."""
     peers = list(_peers(list(hosts)))
     os.makedirs(run.hosts, 0o700, exist_ok=True)
     for name in {name for peer in peers for name in (*peer.names, peer.address)}:
@@ -61,10 +69,8 @@ def publish(run: RunDir, client: Client, hosts: Iterable[Host]) -> None:
 
 
 def contacted(run: RunDir) -> list[str]:
-    """The names to which ssh went so far."""
-    with suppress(FileNotFoundError):
-        return sorted(entry.name for entry in os.scandir(run.hosts) if entry.stat().st_size)
-    return []
+    """The names to which ssh went so far, in that order."""
+    return list(dict.fromkeys(_text(run.contacted).split()))
 
 
 def shim(run: RunDir, path: str, image_shim: str) -> str:

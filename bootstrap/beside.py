@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -38,6 +39,12 @@ class Beside(Generic[T]):
             # Daemons: a look-up may hang for half a minute, and the job must not wait for it.
             threading.Thread(target=self._work, name=f"{self._name} {self._running}", daemon=True).start()
             threading.stack_size(before)
+
+    def wait(self, seconds: float) -> None:
+        """Until there are results, at most so long."""
+        poll = select.poll()
+        poll.register(self._readable, select.POLLIN)
+        poll.poll(max(0.0, seconds) * 1000)
 
     def results(self) -> list[T]:
         """What came in since the last call. Never blocks."""

@@ -43,6 +43,11 @@ class BootConfig(NamedTuple):
     events: str
     command: tuple[str, ...]
 
+    @property
+    def elastic(self) -> bool:
+        """Whether workers may come and go while the command runs."""
+        return self.min_workers > 0 or any(word.startswith("--host-discovery-script") for word in self.command)
+
 
 class WorkerConfig(NamedTuple):
     """What a worker was told. `number` is -1 where nobody counted the workers."""

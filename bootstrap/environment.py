@@ -14,7 +14,7 @@ SECRET = ("MPIBOOT_TOKEN",)
 
 
 class Setting(NamedTuple):
-    """Where this launch has its files. `given_hostfile` is the one that ours replaces."""
+    """Where this launch has its files; an empty one it has not. `given_hostfile` is the one that ours replaces."""
 
     ssh_config: str
     shim: str
@@ -22,6 +22,7 @@ class Setting(NamedTuple):
     hydra_hostfile: str
     hostfile: str
     given_hostfile: str
+    live: str
     interface: str
     root: bool
 
@@ -30,11 +31,12 @@ def build(environ: Mapping[str, str], setting: Setting, forward: Iterable[str]) 
     """The whole environment. What a user set stays, unless it names the hostfile that ours replaces."""
     result = {name: value for name, value in environ.items() if name not in SECRET}
     for name, value in _ours(setting).items():
-        if result.get(name, setting.given_hostfile) == setting.given_hostfile:
+        if value and result.get(name, setting.given_hostfile) == setting.given_hostfile:
             result[name] = value
     result["PATH"] = with_shim_first(environ.get("PATH", "/usr/bin:/bin"), setting.shim)
     result["MPIBOOT_SSH_CONFIG"] = setting.ssh_config
-    result["MPIBOOT_HOSTFILE"] = setting.hostfile
+    files = {"MPIBOOT_HOSTFILE": setting.hostfile, "MPIBOOT_LIVE_HOSTS": setting.live}
+    result |= {name: path for name, path in files.items() if path}
     names = matching(result, [*forward, *ALWAYS_FORWARDED])
     # Hydra hands on all of its environment; Open MPI what this list names.
     given = result.get("OMPI_MCA_mca_base_env_list", "")
@@ -77,9 +79,9 @@ def _ours(setting: Setting) -> dict[str, str]:
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": setting.shim,
         # -1 is its word for "choose yourself", 0 for "no tree".
         "I_MPI_HYDRA_BRANCH_COUNT": "0",
+        "HYDRA_IFACE": setting.interface,
+        "I_MPI_HYDRA_IFACE": setting.interface,
     }
-    if setting.interface:
-        found |= {"HYDRA_IFACE": setting.interface, "I_MPI_HYDRA_IFACE": setting.interface}
     if setting.root:  # in a container that is nothing to be asked about
         found |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         found |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

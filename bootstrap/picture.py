@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import pace
 from mpiboot.bootstrap.addresses import Place, is_address
+from mpiboot.bootstrap.hostfile import Entry
 from mpiboot.ssh.failure import Failure, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from mpiboot.bootstrap.hostfile import Entry
     from mpiboot.bootstrap.resolver import Answer
     from mpiboot.checkin.client import Snapshot, WorkerState
 
@@ -22,6 +22,8 @@ DNS_AFTER = 1.5
 # A worker that answered before this may be gone again; it is asked once more before the start.
 FRESH_FOR = 10.0
 NO_STREAM_AFTER = 60.0
+# Elastic jobs without a stream: a dead host that stays listed would end the whole job.
+LOOK_AGAIN_AFTER = 5.0
 
 
 class Verdict(Enum):
@@ -38,6 +40,7 @@ class Policy(NamedTuple):
     probe: bool = True
     trust_check_in: bool = True  # else even a worker that checked in is tried
     told_elsewhere: bool = False  # a stream or a file of addresses is configured, so DNS has time
+    elastic: bool = False  # whoever tells places also tells what workers there are
 
 
 class Host:
@@ -102,6 +105,8 @@ class Picture:
     # What came in.
 
     def told_by_file(self, places: Mapping[str, Place], now: float) -> None:
+        if self.policy.elastic and places and not self._stream_heard:
+            self._members(list(places), now)
         for host in self.hosts.values():
             before = host.place
             host.by_file = places.get(host.name)
@@ -113,6 +118,8 @@ class Picture:
             self.revision += 1
         else:
             self._stream_lost_at, self._stream_heard = None, True
+            if self.policy.elastic and snapshot.workers:
+                self._members([state.name for state in snapshot.workers], now)
         for state in snapshot.workers:
             host = self.hosts.get(state.name)
             if host and host.state != state:
@@ -205,6 +212,19 @@ class Picture:
             ends.append(self._stream_lost_at + NO_STREAM_AFTER)
         return min(ends, default=float("inf"))
 
+    def _members(self, names: Sequence[str], now: float) -> None:
+        """The job has grown or shrunk to these workers."""
+        slots = next((host.slots for host in self.hosts.values()), 1)
+        for name in set(self.hosts) - set(names):
+            self._set_ready(self.hosts[name], now, ready=False)
+            del self.hosts[name]
+            self._changed(now)
+        for name in names:
+            if name not in self.hosts:
+                self.hosts[name] = Host(Entry(name, slots), now)
+                self._schedule(self.hosts[name], now)
+                self._changed(now)
+
     def _may_ask_dns(self, now: float) -> bool:
         if not self.policy.told_elsewhere:
             return True
@@ -247,6 +267,9 @@ class Picture:
         host.greeted, host.confirming = now, False
         self.revision += 1
         self._set_ready(host, now, ready=True)
+        if self.policy.elastic and self.policy.probe and not host.checked_in:
+            host.confirming = True
+            self._schedule(host, now + LOOK_AGAIN_AFTER)
 
     def _failed(self, host: Host, failure: Failure, now: float) -> None:
         if host.failure is None or host.failure.kind != failure.kind:

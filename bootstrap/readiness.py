@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpiboot.checkin.client import Stream
     from mpiboot.ssh.failure import Failure
 
-    Login = Callable[[Place], Failure | None]
+    Login = Callable[[str, Place], Failure | None]
 
 # A look at an unchanged file is one system call.
 LOOK_AT_FILE_EVERY = 0.05
@@ -144,4 +144,4 @@ class Watch:
 
 
 def _log_in(login: Login, name: str, place: Place) -> tuple[str, Place, Failure | None]:
-    return name, place, login(place)
+    return name, place, login(name, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import private
@@ -37,8 +38,13 @@ class RunDir(NamedTuple):
 
     @property
     def hosts(self) -> str:
-        """One file for each name of a worker; the shim writes into it when ssh goes there."""
+        """One empty file for each name of a worker: the shim looks there whether a host is one."""
         return f"{self.path}/hosts"
+
+    @property
+    def contacted(self) -> str:
+        """A line for each time that ssh went to a worker."""
+        return f"{self.path}/contacted"
 
     @property
     def not_verified(self) -> str:
@@ -46,8 +52,8 @@ class RunDir(NamedTuple):
 
     @property
     def live(self) -> str:
-        """Lines HOST:SLOTS of the workers that are ready now."""
-        return f"{self.path}/live"
+        """Lines HOST:SLOTS of the workers that are ready now, for `discover_hosts.sh`."""
+        return f"{self.path}/live-hosts"
 
     @property
     def bin(self) -> str:
@@ -73,10 +79,37 @@ def take(environ: Mapping[str, str]) -> RunDir:
         os.close(lock)
     if environ.get("MPIBOOT_RUN_DIR"):
         raise UserError(f"MPIBOOT_RUN_DIR={path} is in use by another launch, or belongs to another user")
+    return fresh()
+
+
+def fresh() -> RunDir:
     return RunDir(private.fresh("launch"), temporary=True)
 
 
-def is_live(path: str) -> bool:
+def leave(run: RunDir) -> None:
+    """Remove it, or what of it would be wrong from now on: keys stay for shells beside the launcher."""
+    if run.temporary:
+        private.remove(run.path)
+        return
+    with suppress(FileNotFoundError):
+        os.unlink(run.live)
+    os.close(run.lock)
+
+
+def live_list(environ: Mapping[str, str]) -> str | None:
+    """The list that a running launch keeps; None if there is no such launch."""
+    told = environ.get("MPIBOOT_LIVE_HOSTS", "")
+    path = fixed(environ)
+    if not told and path and _is_live(path):
+        told = f"{path}/live-hosts"
+    try:
+        with open(told, encoding="utf-8") as file:
+            return file.read() if os.fstat(file.fileno()).st_uid == os.geteuid() else None
+    except OSError:
+        return None
+
+
+def _is_live(path: str) -> bool:
     """Whether a launch runs that has this directory."""
     try:
         lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)

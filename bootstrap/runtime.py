@@ -31,13 +31,16 @@ class Runtime(NamedTuple):
         return f"{names[self.family]} {self.version}".strip()
 
 
+UNKNOWN = Runtime("", "")
+
+
 def identify(text: str) -> Runtime:
     """The runtime behind the output of `mpirun --version`."""
     for family, pattern in _SAYS.items():
         found = pattern.search(text)
         if found:
             return Runtime(family, found[1])
-    return Runtime("", "")
+    return UNKNOWN
 
 
 def program(command: Sequence[str], path: str) -> str:

@@ -4,95 +4,203 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.bootstrap import access, environment, hostfile, private, rundir, runtime, spawn, waiting
+from mpiboot.bootstrap import access, environment, hostfile, interface, placement, private, rundir, runtime, waiting
 from mpiboot.bootstrap import exit as ending
 from mpiboot.bootstrap.events import Events
 from mpiboot.bootstrap.signals import Signals
+from mpiboot.bootstrap.spawn import Output
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpiboot.bootstrap.config import BootConfig
-    from mpiboot.bootstrap.picture import Host
+    from mpiboot.bootstrap.hostfile import Entry
+    from mpiboot.bootstrap.launch import Outcome
+    from mpiboot.bootstrap.picture import Picture
+    from mpiboot.bootstrap.readiness import Watch
     from mpiboot.bootstrap.rundir import RunDir
+    from mpiboot.ssh.client import Client
 
     Log = Callable[[str], None]
 
+# How long `mpiboot hosts` looks where no launch keeps the list.
+HOSTS_WITHIN = 1.0
+
+
+class Told(NamedTuple):
+    """What every part of the story needs."""
+
+    config: BootConfig
+    environ: Mapping[str, str]
+    run: RunDir
+    signals: Signals
+    events: Events
+    log: Log
+
+
+class Ready(NamedTuple):
+    """The wait is over: how to reach the workers, and all of the hostfile's lines under names that work."""
+
+    watch: Watch
+    client: Client
+    ports: access.Ports
+    entries: tuple[Entry, ...]
+    mpi: runtime.Runtime
+
 
 def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
-    """Waits for the workers, runs the command, cleans up; the exit code of it all."""
+    """Waits for the workers, runs the command, ends what it left; the exit code of it all."""
     if not config.command:
         raise UserError("nothing to run; say what: mpiboot launch [OPTIONS] -- mpirun -n 4 ./program")
-    signals = Signals()
-    run = rundir.take(environ)
+    signals, run = Signals(), rundir.take(environ)
+    told = Told(config, environ, run, signals, Events(config.events, "launcher"), log)
     try:
-        return _launch(config, environ, run, signals, log)
+        ready = _wait(told)
+        try:
+            return _command(told, ready)
+        finally:
+            ready.watch.close()
     finally:
         signals.close()
-        if run.temporary:
-            private.remove(run.path)
-
-
-def _launch(config: BootConfig, environ: Mapping[str, str], run: RunDir, signals: Signals, log: Log) -> int:
-    from mpiboot.bootstrap.launch import Command
-
-    events = Events(config.events, "launcher")
-    mpirun = runtime.program(config.command, environ.get("PATH", ""))
-    version = spawn.Output([mpirun, "--version"], environ) if mpirun else None
-    entries = waiting.read_entries(config)
-    client = access.prepare(config, run)
-    access.publish(run, client, ())
-    watch = waiting.watch_for(config, entries, access.Ports(run, client, environ), None, log)
-    try:
-        waiting.until_ready(watch, config, signals, events, log)
-        ready = watch.picture.ready()
-        access.publish(run, client, ready)
-        found = runtime.identify(version.text()) if version else runtime.Runtime("", "")
-        own = hostfile.with_own_name(entries, socket.gethostname())
-        names = {host.name for host in ready} | {entry.name for entry in own if entry.name == socket.gethostname()}
-        usable = [entry for entry in own if entry.name in names]
-        for dialect in ("openmpi", "hydra"):
-            private.write(run.hostfile(dialect), hostfile.render(usable, dialect))
-        setting = environment.Setting(
-            ssh_config=run.ssh_config,
-            shim=access.shim(run, environ.get("PATH", ""), rundir.IMAGE_SHIM),
-            openmpi_hostfile=run.hostfile("openmpi"),
-            hydra_hostfile=run.hostfile("hydra"),
-            hostfile=run.hostfile(found.dialect),
-            given_hostfile=config.hostfile,
-            interface=_interface(ready),
-            root=os.geteuid() == 0,
-        )
-        events.mark("exec")
-        watch.trying = config.min_workers > 0
-        command = Command(config.command, environment.build(environ, setting, config.forward), watch, signals)
-        outcome = command.run(lambda _: float("inf"))
-    finally:
-        watch.close()
-    events.mark("exit", code=outcome.code)
-    last = outcome.cause or ending.of_command(config.command, outcome.code)
-    if last:
-        from mpiboot.bootstrap import termination
-
-        log(last)
-        termination.write(last)
-    return outcome.code
+        rundir.leave(run)
 
 
 def wait(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
     """Waits for the workers; 0 when they are ready."""
-    raise NotImplementedError
+    signals, run = Signals(), rundir.fresh()
+    try:
+        _wait(Told(config, environ, run, signals, Events(config.events, "wait"), log)).watch.close()
+    finally:
+        signals.close()
+        rundir.leave(run)
+    return 0
 
 
 def hosts(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
-    raise NotImplementedError
+    """Prints the workers that are ready: a running launch's list, or what a short look of our own finds."""
+    text = rundir.live_list(environ)
+    if text is None:
+        run = rundir.fresh()
+        try:
+            _, watch = _start(config, environ, run, access.anonymous(config), log)
+            waiting.look_around(watch, HOSTS_WITHIN)
+            text = hostfile.render([hostfile.Entry(h.name, h.slots) for h in watch.picture.ready()], "hydra")
+            watch.close()
+        finally:
+            rundir.leave(run)
+    sys.stdout.write(text)
+    return 0
 
 
-def _interface(ready: list[Host]) -> str:
-    from mpiboot.bootstrap import interface
+def _start(
+    config: BootConfig, environ: Mapping[str, str], run: RunDir, client: Client, log: Log
+) -> tuple[access.Ports, Watch]:
+    access.publish(run, client, ())
+    ports = access.Ports(run, client, environ)
+    login = None
+    if config.probe == "all" and client.identity:
+        from mpiboot.bootstrap.diagnosis import login_with
 
-    place = ready[0].place if ready else None
-    return interface.towards(place.address) if place else ""
+        login = login_with(client, ports, within=10.0)
+    return ports, waiting.watch_for(config, waiting.read_entries(config), ports, login, log)
+
+
+def _wait(told: Told) -> Ready:
+    """Everything up to the moment at which the command can start; what can run meanwhile does."""
+    config, environ, run = told.config, told.environ, told.run
+    mpirun = runtime.program(config.command, environ.get("PATH", "")) if config.command else ""
+    version = Output([mpirun, "--version"], environ) if mpirun else None
+    needs_keys = config.command or config.probe == "all"
+    client = access.prepare(config, run) if needs_keys else access.anonymous(config)
+    entries = waiting.read_entries(config)
+    ports, watch = _start(config, environ, run, client, told.log)
+    try:
+        waiting.until_ready(watch, config, told.signals, told.events, told.log)
+    except BaseException:
+        watch.close()
+        raise
+    mpi = runtime.identify(version.text()) if version else runtime.UNKNOWN
+    return Ready(watch, client, ports, hostfile.with_own_name(entries, socket.gethostname()), mpi)
+
+
+def _command(told: Told, ready: Ready) -> int:
+    from mpiboot.bootstrap.launch import Command
+    from mpiboot.bootstrap.supervise import Supervision, publish_live
+
+    config, run, picture = told.config, told.run, ready.watch.picture
+    usable = _usable(ready.entries, picture)
+    access.publish(run, ready.client, picture.ready())
+    private.write(run.hostfile("openmpi"), hostfile.render(usable, "openmpi"))
+    private.write(run.hostfile("hydra"), hostfile.render(usable, "hydra"))
+    if config.elastic:
+        publish_live(run, picture)
+    environ = environment.build(told.environ, _setting(told, ready, with_hosts=bool(usable)), config.forward)
+    slots = placement.slots_of(usable, socket.gethostname())
+    supervision = Supervision(config, picture, run, ready.client, slots, told.log)
+    ready.watch.trying = config.elastic
+    told.events.mark("exec")
+    command = Command(config.command, environ, ready.watch, told.signals)
+    outcome = command.run(lambda now: supervision.look(command, now))
+    told.events.mark("exit", code=outcome.code)
+    if not supervision.warned:
+        outcome = _judged(told, ready, slots, outcome)
+    return _finish(told, ready, environ, outcome)
+
+
+def _judged(told: Told, ready: Ready, slots: placement.Slots, outcome: Outcome) -> Outcome:
+    """An mpirun that was too quick to be watched is judged by what it left."""
+    from mpiboot.bootstrap import sightings
+
+    contacts, hydra = sightings.contacts(told.run.contacted), ready.mpi.dialect == "hydra"
+    wrong = placement.at_the_end(told.config.command, slots, contacts, outcome.code, hydra=hydra)
+    if not wrong:
+        return outcome
+    if told.config.strict_placement:
+        return outcome._replace(code=ending.ENDED_BY_US, cause=f"{wrong}; --strict-placement makes this a failure")
+    told.log(f"WARNING: {wrong}")
+    return outcome
+
+
+def _finish(told: Told, ready: Ready, environ: Mapping[str, str], outcome: Outcome) -> int:
+    """The last words, and the end of the job on the workers. A success needs neither."""
+    if outcome.code == 0:
+        return 0
+    from mpiboot.bootstrap import termination
+    from mpiboot.bootstrap.diagnosis import after_failure
+
+    last = outcome.cause or ending.of_command(told.config.command, outcome.code)
+    told.log(last)
+    termination.write(last)
+    lines = after_failure(told.run, ready.client, ready.watch.picture, ready.ports, environ, told.signals)
+    if lines:
+        told.log("no login:\n  " + "\n  ".join(lines))
+        termination.write("\n".join([last, *lines]))
+    return outcome.code
+
+
+def _usable(entries: tuple[Entry, ...], picture: Picture) -> list[Entry]:
+    """The workers that are ready, and the launcher itself where it has a line; elastic jobs may have others, too."""
+    own = socket.gethostname()
+    ready = {host.name: host for host in picture.ready()}
+    known = [entry for entry in entries if entry.name == own or entry.name in ready]
+    listed = {entry.name for entry in known}
+    return known + [hostfile.Entry(host.name, host.slots) for host in ready.values() if host.name not in listed]
+
+
+def _setting(told: Told, ready: Ready, *, with_hosts: bool) -> environment.Setting:
+    run, first = told.run, next(iter(ready.watch.picture.ready()), None)
+    return environment.Setting(
+        ssh_config=run.ssh_config,
+        shim=access.shim(run, told.environ.get("PATH", ""), rundir.IMAGE_SHIM),
+        openmpi_hostfile=run.hostfile("openmpi") if with_hosts else "",
+        hydra_hostfile=run.hostfile("hydra") if with_hosts else "",
+        hostfile=run.hostfile(ready.mpi.dialect) if with_hosts else "",
+        given_hostfile=told.config.hostfile,
+        live=run.live if told.config.elastic else "",
+        interface=interface.towards(first.place.address) if first and first.place else "",
+        root=os.geteuid() == 0,
+    )

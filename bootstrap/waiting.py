@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -66,6 +67,7 @@ def watch_for(
         probe=config.probe != "none",
         trust_check_in=config.probe != "all",
         told_elsewhere=bool(config.addresses or config.checkin),
+        elastic=config.elastic,
     )
     others = [entry for entry in entries if not hostfile.is_own(entry.name, own)]
     picture = Picture(others, policy, time.monotonic())
@@ -85,35 +87,52 @@ def until_ready(watch: Watch, config: BootConfig, signals: Signals, events: Even
     progress = Progress(picture, log, live)
     received: list[int] = []
     watch.add(signals, lambda _: received.extend(signals.take()))
-    addressed, revision, check_at = False, -1, 0.0
     try:
-        while True:
-            now = time.monotonic()
-            told = next((number for number in received if number in ENDING), None)
-            if received:
-                reaper.reap()
-                received.clear()
-            if told is not None:
-                text = f"ended by signal {told} while waiting for workers"
-                raise WaitInterruptedError(told, text)
-            if picture.revision != revision or now >= check_at:
-                if not addressed and all(host.place for host in picture.hosts.values()):
-                    addressed = True
-                    events.mark("addresses")
-                verdict = picture.verdict(now)
-                revision, check_at = picture.revision, picture.gives_up_at()
-                if verdict is Verdict.GO:
-                    break
-                if verdict is Verdict.OUT_OF_TIME:
-                    raise OutOfTimeError(ending.out_of_time(picture, now, config.init_timeout))
-            watch.step(min(progress.tick(now), check_at))
+        _wait(watch, config, events, progress, received)
     finally:
         watch.drop(signals)
         if live:
             live("")
     events.mark("ready")
     if picture.hosts:
-        log(f"{picture.ready_count} of {len(picture.hosts)} workers ready after {now - picture.started:.1f} s")
+        took = time.monotonic() - picture.started
+        log(f"{picture.ready_count} of {len(picture.hosts)} workers ready after {took:.1f} s")
+
+
+def look_around(watch: Watch, seconds: float) -> None:
+    """Until all are ready, or the time is over."""
+    ends = time.monotonic() + seconds
+    while watch.picture.waiting() and time.monotonic() < ends:
+        watch.step(ends)
+
+
+def _wait(watch: Watch, config: BootConfig, events: Events, progress: Progress, received: list[int]) -> None:
+    picture, addressed, revision, check_at = watch.picture, False, -1, 0.0
+    while True:
+        now = time.monotonic()
+        if received:
+            _heed(received)
+        if picture.revision != revision or now >= check_at:
+            if not addressed and all(host.place for host in picture.hosts.values()):
+                addressed = True
+                events.mark("addresses")
+            verdict = picture.verdict(now)
+            revision, check_at = picture.revision, picture.gives_up_at()
+            if verdict is Verdict.GO:
+                return
+            if verdict is Verdict.OUT_OF_TIME:
+                raise OutOfTimeError(ending.out_of_time(picture, now, config.init_timeout))
+        watch.step(min(progress.tick(now), check_at))
+
+
+def _heed(received: list[int]) -> None:
+    """Process 1 collects orphans even now; a signal that says to end ends the wait."""
+    reaper.reap()
+    told = next((number for number in received if number in ENDING), None)
+    received.clear()
+    if told is not None:
+        name = signal.Signals(told).name
+        raise WaitInterruptedError(told, f"ended by {name} while waiting for workers (exit {ending.by_signal(told)})")
 
 
 def _live(text: str) -> None:

@@ -114,7 +114,8 @@ def _for_all(client: Client) -> Iterable[str]:
     yield "  ConnectTimeout 15"
     yield "  ConnectionAttempts 3"
     yield "  LogLevel ERROR"
-    yield f"  SetEnv {LAUNCH_VARIABLE}={client.launch}"
+    if client.launch:
+        yield f"  SetEnv {LAUNCH_VARIABLE}={client.launch}"
     if client.keep_alive:
         # A worker whose network is cut must be noticed within seconds where the job can go on without it.
         yield "  ServerAliveInterval 3"

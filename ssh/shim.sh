@@ -3,7 +3,8 @@
 # configuration before whatever else they pass, because in OpenSSH the first value wins (horovodrun, for one, always
 # passes StrictHostKeyChecking=no), and notes that the worker was contacted. For any other host it is plain ssh.
 #
-# `mpiboot launch` leaves next to each other: ssh_config, and hosts/ with one empty file for each name of a worker.
+# `mpiboot launch` leaves next to each other: ssh_config, hosts/ with one empty file for each name of a worker, and
+# contacted, a line for each time that ssh went to one of them.
 
 real() {
     found=
@@ -47,7 +48,7 @@ case $host in '' | */*) exec "$found" "$@" ;; esac
 if [ ! -e "$state/hosts/$host" ]; then
     exec "$found" "$@"
 fi
-echo contacted 2>/dev/null >>"$state/hosts/$host"
+echo "$host" 2>/dev/null >>"$state/contacted"
 if [ -e "$state/hosts-not-verified" ]; then
     exec "$found" -F "$config" -o StrictHostKeyChecking=no "$@"
 fi
