@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mpiboot.bootstrap import keydir, private, spawn
+from mpiboot.bootstrap.addresses import Place
 from mpiboot.ssh import client as ssh_client
 from mpiboot.ssh.client import Client, Effective, Peer
 
@@ -63,7 +64,7 @@ def publish(run: RunDir, client: Client, hosts: Iterable[Host]) -> None:
     """Write the configuration for these workers, and a file for each of their names, by which the shim knows them."""
     peers = list(_peers(list(hosts)))
     os.makedirs(run.hosts, 0o700, exist_ok=True)
-    for name in {name for peer in peers for name in (*peer.names, peer.address)}:
+    for name in {name for peer in peers for name in (*peer.names, peer.address) if name}:
         os.close(os.open(f"{run.hosts}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     private.write(run.ssh_config, ssh_client.configuration(client, peers))
 
@@ -134,9 +135,7 @@ def _peers(hosts: Sequence[Host]) -> Iterable[Peer]:
         first = host.name.partition(".")[0]
         by_short[first] = by_short.get(first, 0) + 1
     for host in hosts:
-        place, first = host.place, host.name.partition(".")[0]
-        if place is None:
-            continue
+        place, first = host.place or Place(""), host.name.partition(".")[0]
         alias = first != host.name and not first.isdigit() and by_short[first] == 1
         yield Peer((host.name, first) if alias else (host.name,), place.address, place.port, place.user)
 

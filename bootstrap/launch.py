@@ -97,19 +97,20 @@ class Command:
 
     def _end_leftovers(self) -> None:
         """End what the command started and left, and only that: in a container others may run beside it."""
-        deadline = time.monotonic() + (ENDING_MAY_TAKE if self._told_to_end else 0.0)
-        for number, seconds in ((signal.SIGTERM, LEFTOVERS_MAY_TAKE), (signal.SIGKILL, LEFTOVERS_MAY_TAKE)):
-            while time.monotonic() < deadline:
-                reaper.reap()
-                if not reaper.descendants(os.getpid()):
-                    return
-                self._signals.wait(0.05)
-                if any(told in ENDING for told in self._signals.take()):
-                    break
-            reaper.reap()
-            left = reaper.descendants(os.getpid())
-            for pid in left:
+        grace = ENDING_MAY_TAKE if self._told_to_end else 0.0
+        steps = ((0, grace), (signal.SIGTERM, LEFTOVERS_MAY_TAKE), (signal.SIGKILL, LEFTOVERS_MAY_TAKE))
+        for number, seconds in steps:
+            for pid in reaper.descendants(os.getpid()) if number else ():
                 reaper.send(pid, number)
-            if not left:
+            if self._all_gone(time.monotonic() + seconds):
                 return
-            deadline = time.monotonic() + seconds
+
+    def _all_gone(self, deadline: float) -> bool:
+        """Wait for it; whoever tells us once more to end wants it sooner."""
+        while True:
+            reaper.reap()
+            if not reaper.descendants(os.getpid()):
+                return True
+            if time.monotonic() >= deadline or any(told in ENDING for told in self._signals.take()):
+                return False
+            self._signals.wait(0.05)

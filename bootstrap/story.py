@@ -99,14 +99,15 @@ def hosts(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
 def _start(
     config: BootConfig, environ: Mapping[str, str], run: RunDir, client: Client, log: Log
 ) -> tuple[access.Ports, Watch]:
-    access.publish(run, client, ())
     ports = access.Ports(run, client, environ)
     login = None
     if config.probe == "all" and client.identity:
         from mpiboot.bootstrap.diagnosis import login_with
 
         login = login_with(client, ports, within=10.0)
-    return ports, waiting.watch_for(config, waiting.read_entries(config), ports, login, log)
+    watch = waiting.watch_for(config, waiting.read_entries(config), ports, login, log)
+    access.publish(run, client, watch.picture.hosts.values())
+    return ports, watch
 
 
 def _wait(told: Told) -> Ready:

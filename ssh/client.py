@@ -22,7 +22,7 @@ KEX = ",".join((
 class Peer(NamedTuple):
     """A worker as ssh shall see it. `names` are all it is called, the first one is the hostfile's.
 
-    Where port or user are None the image's own files decide.
+    Without an address, ssh asks for the name itself. Where port or user are None the image's own files decide.
     """
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Effective(NamedTuple):
 def configuration(client: Client, peers: Sequence[Peer]) -> str:
     """The text for `ssh -F`: addresses of its own, then keys and checks, then the image's files, then the port 2222."""
     lines = [line for peer in peers for line in _peer(peer)]
-    names = [name for peer in peers for name in peer.names]
+    names = [name for peer in peers for name in dict.fromkeys((*peer.names, peer.address)) if name]
     # An exact list: what goes to other hosts is the user's business alone.
     lines += [line for chunk in _chunks(names) for line in (f"Host {' '.join(chunk)}", *_for_all(client))]
     lines += ["Match all", *(f"Include {_quoted(path)}" for path in client.includes)]
@@ -83,8 +83,9 @@ def tells_hosts_apart(text: str) -> bool:
 
 
 def _peer(peer: Peer) -> Iterable[str]:
-    yield f"Host {' '.join(dict.fromkeys((*peer.names, peer.address)))}"
-    yield f"  HostName {peer.address}"
+    yield f"Host {' '.join(dict.fromkeys(filter(None, (*peer.names, peer.address))))}"
+    if peer.address:
+        yield f"  HostName {peer.address}"
     # A known_hosts that a user brings knows names, and addresses come and go.
     yield f"  HostKeyAlias {peer.names[0]}"
     if peer.port is not None:

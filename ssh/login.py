@@ -58,6 +58,8 @@ def _over(sock: socket.socket, name: str, account: Account, within: float) -> Fa
         if accepted:
             _prefer(transport, [kind for kind, _ in accepted])
         transport.start_client(timeout=within)
+        if not transport.initial_kex_done:
+            return Failure(Kind.TIMED_OUT, f"connected, no key exchange within {within:g} s")
         shown = transport.get_remote_server_key()
         if account.known_hosts and (shown.get_name(), shown.get_base64()) not in accepted:
             return Failure(Kind.HOST_KEY, f"shows {shown.get_name()} {shown.fingerprint}, which is not the job's")

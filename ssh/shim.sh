@@ -52,4 +52,7 @@ echo "$host" 2>/dev/null >>"$state/contacted"
 if [ -e "$state/hosts-not-verified" ]; then
     exec "$found" -F "$config" -o StrictHostKeyChecking=no "$@"
 fi
+if [ -e "$state/known_hosts" ]; then
+    exec "$found" -F "$config" -o StrictHostKeyChecking=yes -o "UserKnownHostsFile=\"$state/known_hosts\"" "$@"
+fi
 exec "$found" -F "$config" -o StrictHostKeyChecking=yes "$@"
