@@ -1,4 +1,4 @@
-"""The few questions that starting a cluster asks its API server, by the standard library."""
+"""The few questions that tests and measurements ask an API server, by the standard library."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-SLOWEST = 10.0  # seconds for one answer
+SLOWEST = 60.0  # seconds for one answer; a busy machine takes long
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,24 @@ class Client:
     def post(self, path: str, content: object) -> Answer:
         """The answer to POST of an object."""
         return self._ask("POST", path, content)
+
+    def delete(self, path: str) -> Answer:
+        """The answer to DELETE; what the object owns is deleted after it."""
+        return self._ask("DELETE", path, {"propagationPolicy": "Background"})
+
+    def version(self, path: str) -> str:
+        """The version of a collection at this moment."""
+        return str(self.get(f"{path}?limit=1").object["metadata"]["resourceVersion"])
+
+    def watch(self, path: str, since: str, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The changes of a collection after a version, as (type, metadata), each when it comes, for `limit` seconds."""
+        request = urllib.request.Request(  # noqa: S310
+            f"{self.server}{path}?watch=1&resourceVersion={since}&timeoutSeconds={limit:.0f}",
+            headers={"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"})
+        with self._open(request, timeout=limit + SLOWEST) as lines:
+            for line in lines:
+                change = json.loads(line)
+                yield change["type"], change["object"]["metadata"]
 
     def _ask(self, method: str, path: str, content: object) -> Answer:
         data = None if content is None else json.dumps(content).encode()

@@ -1,0 +1,99 @@
+"""The node of `make cluster` as the benchmark uses it: namespaces, pods that come and go, logs with times."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import uuid
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.harness import Unavailable
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+from cluster import images, network, node, ports, versions
+from cluster.client import Client
+from cluster.places import NODE
+
+# Only this module knows where they come from; the others take them from here.
+__all__ = ["GONE", "NODE", "Client", "client", "create", "exists", "log", "namespace", "network", "pods", "ports",
+           "remove", "tested", "versions", "wait"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SLOWEST = 300.0  # seconds for anything; a sample that takes longer is a fault, not a measurement
+OK, CREATED, GONE = 200, 201, 404
+
+
+def client(*tags: str) -> Client:
+    """A client of the running node, which knows the images and has the CRD; Unavailable says what is missing."""
+    if not node.running(NODE):
+        raise Unavailable("a Kubernetes node; get it with: make cluster")
+    if missing := versions.FAKE_NODES.missing() + versions.PEER.missing():
+        raise Unavailable(f"{' and '.join(missing)}; get them with: .venv/bin/python tools/cluster build bench")
+    for tag in tags:
+        images.load(tag)
+    return Client(NODE.kubeconfig)
+
+
+def tested() -> dict[str, str]:
+    """What the numbers depend on."""
+    return {"kubernetes": versions.KUBERNETES, "mpi-operator": versions.PEER.version,
+            "kwok": versions.FAKE_NODES.version}
+
+
+@contextlib.contextmanager
+def namespace(api: Client, name: str) -> Iterator[str]:
+    """A namespace while it lasts."""
+    unique = f"bench-{name}-{uuid.uuid4().hex[:6]}"
+    create(api, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    account = f"/api/v1/namespaces/{unique}/serviceaccounts/default"
+    wait(account, lambda: exists(api, account))
+    try:
+        yield unique
+    finally:
+        api.delete(f"/api/v1/namespaces/{unique}")
+
+
+def create(api: Client, path: str, content: dict[str, Any]) -> dict[str, Any]:
+    """The object as it was created."""
+    answer = api.post(path, content)
+    if answer.status != CREATED:
+        raise RuntimeError(f"POST {path}: {answer.status} {answer.text[:500]}")
+    return answer.object
+
+
+def exists(api: Client, path: str) -> bool:
+    return api.get(path).status == OK
+
+
+def pods(api: Client, space: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get(f"/api/v1/namespaces/{space}/pods").object["items"]
+    return found
+
+
+def remove(api: Client, path: str, space: str) -> None:
+    """Delete an object and wait until no pod of the namespace is left: the next sample finds a quiet node."""
+    api.delete(path)
+    wait(f"the end of {path}", lambda: not exists(api, path) and not pods(api, space))
+
+
+def log(api: Client, space: str, pod: str, container: str) -> list[tuple[float, str]]:
+    """What a container printed so far, each line with the time at which the node took it."""
+    path = f"/api/v1/namespaces/{space}/pods/{pod}/log?timestamps=true&container={container}"
+    lines = [line.partition(" ") for line in api.get(path).text.splitlines()]
+    # Nine digits of a second are more than datetime reads.
+    return [(datetime.fromisoformat(f"{when[:26]}+00:00").timestamp(), text) for when, _, text in lines]
+
+
+def wait(what: str, asked: Any, limit: float = SLOWEST, pace: float = 0.1) -> None:  # noqa: ANN401 (any truth)
+    """Return once `asked()` is true."""
+    deadline = time.monotonic() + limit
+    while not asked():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: not within {limit:.0f} s")
+        time.sleep(pace)

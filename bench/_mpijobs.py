@@ -1,0 +1,96 @@
+"""MPIJobs whose ranks print when and where they ran: a job counts only if every worker had its rank."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bench._cluster import create, exists, log, pods, remove, wait
+
+if TYPE_CHECKING:
+    from bench._cluster import Client
+
+PATH = "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
+RANK = "echo rank $(date +%s.%N) $(hostname)"
+# What Open MPI 5 reads. mpi-operator sets only the names that Open MPI 4 read, and then all ranks run on the launcher.
+REPAIR = {
+    "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile", "PRTE_MCA_prte_set_default_slots": "1",
+    "PRTE_MCA_prte_keep_fqdn_hostnames": "true", "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How jobs are written for one operator and one image."""
+
+    image: str
+    environment: dict[str, str] = field(default_factory=dict)
+    worker_command: tuple[str, ...] = ()
+    keys: str = "/home/mpiuser/.ssh"
+    late: str = ""  # a worker's name ends with it: that one starts 40 s after the others
+    spec: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """When things happened, in seconds of the clock, and how often the launcher was started."""
+
+    submitted: float
+    listening: float  # the last worker's sshd accepts connections
+    first_rank: float
+    launcher_starts: int
+
+
+def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome:
+    """Submit, wait for the end, read the logs, delete."""
+    path = f"{PATH.format(space)}/{name}"
+    begun = time.time()
+    create(api, PATH.format(space), manifest(kind, workers, name))
+    try:
+        wait(f"the end of {space}/{name}", lambda: _finished(api, path))
+        return _outcome(api, space, workers, begun)
+    finally:
+        remove(api, path, space)
+        wait("its launcher's end", lambda: not exists(api, f"/apis/batch/v1/namespaces/{space}/jobs/{name}-launcher"))
+
+
+def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
+    """The MPIJob: one rank a worker."""
+    container = {"image": kind.image, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 1000}}
+    launcher = {**container, "name": "launcher", "command": ["mpirun", "-n", str(workers), "sh", "-c", RANK],
+                "env": [{"name": name, "value": value} for name, value in kind.environment.items()]}
+    worker = {**container, "name": "worker", **({"command": list(kind.worker_command)} if kind.worker_command else {})}
+    late = {**container, "name": "late", "command": ["sh", "-c", f"case $(hostname) in *{kind.late}) sleep 40;; esac"]}
+    first = {"initContainers": [late]} if kind.late else {}
+    end = {"terminationGracePeriodSeconds": 1}  # nothing in them needs a farewell, and samples come quicker
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
+        "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"}, **kind.spec,
+        "mpiReplicaSpecs": {
+            "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher], **end}}},
+            "Worker": {"replicas": workers, "template": {"spec": {"containers": [worker], **first, **end}}}}}}
+
+
+def _finished(api: Client, path: str) -> bool:
+    conditions = api.get(path).object.get("status", {}).get("conditions") or []
+    ends = {each["type"] for each in conditions if each["status"] == "True"} & {"Succeeded", "Failed"}
+    if "Failed" in ends:
+        raise RuntimeError(f"{path} failed: {conditions[-1].get('message')}")
+    return bool(ends)
+
+
+def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
+    by_role: dict[str, list[dict[str, Any]]] = {"launcher": [], "worker": []}
+    for pod in pods(api, space):
+        by_role[pod["metadata"]["labels"]["training.kubeflow.org/job-role"]].append(pod)
+    ranks = [line.split()[1:] for pod in by_role["launcher"]
+             for _, line in log(api, space, pod["metadata"]["name"], "launcher") if line.startswith("rank ")]
+    places = Counter(host for _, host in ranks)
+    if len(places) != workers or set(places.values()) != {1}:
+        raise RuntimeError(f"the ranks are not one on each of {workers} workers: {dict(places)}")
+    listening = [when for pod in by_role["worker"] for when, line in log(api, space, pod["metadata"]["name"], "worker")
+                 if "listening on 0.0.0.0" in line.lower()]
+    restarts = sum(each["restartCount"] for pod in by_role["launcher"]
+                   for each in pod["status"].get("containerStatuses", []))
+    return Outcome(begun, max(listening, default=0.0), min(float(when) for when, _ in ranks),
+                   len(by_role["launcher"]) + restarts)

@@ -1,0 +1,64 @@
+"""Our operator and mpi-operator as processes beside each other, each for a namespace of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from bench._cluster import NODE, network, ports, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TUNED = ("-kube-api-qps=2000", "-kube-api-burst=4000", "-threadiness=16", "-controller-queue-rate-limit=2000",
+         "-controller-queue-burst=4000")
+
+
+@contextlib.contextmanager
+def ours(namespace: str) -> Iterator[None]:
+    """Our operator with its default settings; pods reach its check-in service at the node's address."""
+    port, = ports.free(network.NODE, 1)
+    with _running([
+            sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(NODE.kubeconfig), "--namespace", namespace,
+            "--lock-namespace", namespace, "--listen", network.NODE, "--checkin-port", str(port),
+            "--checkin-urls", f"http://{network.NODE}:{port}", "--monitoring-port", "0", "--peer-leases", ""]):
+        yield
+
+
+@contextlib.contextmanager
+def peer(namespace: str, *flags: str) -> Iterator[None]:
+    """mpi-operator, with its defaults unless flags say otherwise."""
+    with _running([versions.program("mpi-operator"), "-kubeConfig", str(NODE.kubeconfig), "-namespace", namespace,
+                   "-lock-namespace", namespace, *flags]):
+        yield
+
+
+@contextlib.contextmanager
+def kwok() -> Iterator[None]:
+    """Nodes and pods that nobody runs come to life."""
+    with _running([versions.program("kwok"), "--kubeconfig", str(NODE.kubeconfig), "--manage-all-nodes=false",
+                   "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--server-address", ""]):
+        yield
+
+
+@contextlib.contextmanager
+def _running(command: list[str]) -> Iterator[None]:
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                                   env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"})
+        try:
+            yield
+            if process.poll() is not None:
+                output.seek(0)
+                raise RuntimeError(f"{command[0]} ended by itself ({process.returncode}): {output.read()[-2000:]}")
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
