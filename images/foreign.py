@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import docker
 
 SUPPORTED = "Debian 12 or newer, or Ubuntu 24.04 or newer"
-OLDEST = {"debian": (12, 0), "ubuntu": (24, 4)}  # the first with Python 3.11
+OLDEST = {"debian": (12,), "ubuntu": (24, 4)}  # the first with Python 3.11
 LOOK = "cat /etc/os-release; command -v apt-get dpkg"
 
 
