@@ -90,13 +90,17 @@ class Run:
     processes: list[Process] = field(default_factory=list)
 
     def __call__(
-        self, *argv: object, env: Mapping[str, str] | None = None, prefix: tuple[str, ...] = ()
+        self,
+        *argv: object,
+        env: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
+        program: tuple[str, ...] = (sys.executable, "-m", "mpiboot"),
     ) -> Process:
         number = len(self.processes)
         out, err = self.directory / f"out.{number}", self.directory / f"err.{number}"
         environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "TMPDIR": str(self.directory), **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            command = [*prefix, sys.executable, "-m", "mpiboot", *map(str, argv)]
+            command = [*prefix, *program, *map(str, argv)]
             streams = {"stdout": stdout, "stderr": stderr, "stdin": subprocess.DEVNULL}
             popen = subprocess.Popen(command, env=environ, start_new_session=True, **streams)  # type: ignore[call-overload]
         self.processes.append(Process(popen, out, err))
