@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
@@ -68,7 +69,8 @@ def _check(
     sandbox.open()
     subject = _subject(image, sandbox)
     findings = pool.submit(_static, subject, lambda what: say("image", what))
-    attempts = {profile: _attempt(subject, profile, say) for profile in Profile}
+    turn = threading.Lock()
+    attempts = {profile: _attempt(subject, profile, turn, say) for profile in Profile}
     trials = {profile: pool.submit(attempt.run) for profile, attempt in attempts.items()}
     _end_late_ones(attempts, trials, limit)
     return Report(
@@ -97,7 +99,9 @@ def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]
     return static.check(subject, say)
 
 
-def _attempt(subject: Subject, profile: Profile, say: Callable[[str, str], None]) -> Attempt:
+def _attempt(
+    subject: Subject, profile: Profile, turn: threading.Lock, say: Callable[[str, str], None]
+) -> Attempt:
     account = subject.account
     # Where a manifest for this image would mount them: in the home of whom it was made for.
     home = account.home if account else subject.image.environment.get("HOME", "/root")
@@ -108,6 +112,7 @@ def _attempt(subject: Subject, profile: Profile, say: Callable[[str, str], None]
         as_root=profile is Profile.OWN and account is not None and account.uid == 0,
         key_directory=f"{home.rstrip('/')}/.ssh",
         keys=generate(),
+        turn=turn,
     )
     return Attempt(setting, subject.sandbox, lambda what: say(profile.word, what))
 
