@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SSHD = "/usr/sbin/sshd"
+
 # A worker whose sshd never listens is reported by who waits for it, not killed by its probe: pods that wait for hours
 # are normal, and a restart would repair nothing.
 NEVER = 2**31 - 1
@@ -29,8 +31,11 @@ def command(ssh_dir: str, *, verify: bool) -> list[str]:
     The job's host key comes first on the command line, so it wins over keys baked into the image. A mounted Secret is a
     directory that sshd's StrictModes would refuse.
     """
-    host_key = f" -o HostKey={shlex.quote(f'{ssh_dir}/id_rsa')}" if verify else ""
-    return ["/bin/sh", "-c", f"mkdir -p /run/sshd 2>/dev/null; exec /usr/sbin/sshd -De -o StrictModes=no{host_key}"]
+    key = shlex.quote(f"{ssh_dir}/id_rsa")
+    # An image may name that very key already. Given twice, every client complains about a duplicate.
+    ours = f'[ "$({SSHD} -T 2>/dev/null | grep "^hostkey ")" = "hostkey "{key} ] || set -- -o HostKey={key}; '
+    script = f'mkdir -p /run/sshd 2>/dev/null; {ours if verify else ""}exec {SSHD} -De -o StrictModes=no "$@"'
+    return ["/bin/sh", "-c", script]
 
 
 def probe(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,14 @@ import shlex
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mpiboot.job import sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PORTS: dict[str, tuple[dict[str, Any], int | None]] = {
     "nothing said": ({}, None),
@@ -66,3 +69,32 @@ def test_the_probe_sees_a_socket_that_listens(tmp_path: Path) -> None:
     # The same socket in another state: connected, not listening.
     table.write_text("\n".join([lines[0], *(line.replace(" 0A ", " 01 ") for line in ours), ""]))
     assert not listens([table, tmp_path / "missing"])
+
+
+@pytest.fixture
+def host_keys(program: Callable[[str], str], tmp_path: Path) -> Callable[[str], list[str]]:
+    """The host keys that a real sshd uses when our command starts it, its own configuration being the given text."""
+    for name in ("id_rsa", "baked"):
+        keygen = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(keygen, check=True)
+
+    def ask(configuration: str) -> list[str]:
+        (tmp_path / "sshd_config").write_text(configuration)
+        with_configuration = f"{program('sshd')} -f {tmp_path}/sshd_config"
+        script = sshd.command(str(tmp_path), verify=True)[2]
+        # Instead of serving, it tells what it would serve with.
+        script = script.replace(sshd.SSHD, with_configuration).replace(" -De ", " -T ")
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+        lines = done.stdout.splitlines()
+        assert "strictmodes no" in lines
+        return [line.partition(" ")[2] for line in lines if line.startswith("hostkey ")]
+
+    return ask
+
+
+def test_the_jobs_host_key_comes_first_and_once(host_keys: Callable[[str], list[str]], tmp_path: Path) -> None:
+    ours, baked = str(tmp_path / "id_rsa"), str(tmp_path / "baked")
+    assert host_keys("") == [ours]
+    assert host_keys(f"HostKey {ours}\n") == [ours]
+    assert host_keys(f"HostKey {baked}\n") == [ours, baked]
+    assert host_keys(f"HostKey {baked}\nHostKey {ours}\n")[:2] == [ours, baked]

@@ -101,31 +101,33 @@ def test_a_gate_that_cannot_open_is_told(plan_small: Callable[..., Plan]) -> Non
     ]
 
 
-def sshd(path: str, *, host_key: bool = True) -> list[str]:
-    key = f" -o HostKey={path}/id_rsa" if host_key else ""
-    return ["/bin/sh", "-c", f"mkdir -p /run/sshd 2>/dev/null; exec /usr/sbin/sshd -De -o StrictModes=no{key}"]
+def sshd(key: str = "") -> list[str]:
+    """The command of workers that have none, with the job's host key if one is named."""
+    known = f'[ "$(/usr/sbin/sshd -T 2>/dev/null | grep "^hostkey ")" = "hostkey "{key} ] || set -- -o HostKey={key}; '
+    script = f'mkdir -p /run/sshd 2>/dev/null; {known if key else ""}exec /usr/sbin/sshd -De -o StrictModes=no "$@"'
+    return ["/bin/sh", "-c", script]
 
 
 WORKERS: dict[str, tuple[dict[str, Any], list[str] | None, str]] = {
     "ours: its entrypoint serves": (OUR_WORKER, None, "verify"),
     "ours with a command": (OUR_WORKER | SSHD, ["/usr/sbin/sshd", "-De"], "verify"),
-    "foreign without command": ({}, sshd("/root/.ssh"), "verify"),
+    "foreign without command": ({}, sshd("/root/.ssh/id_rsa"), "verify"),
     "foreign in a directory with a space": (
         {"spec.sshAuthMountPath": "/my keys"},
-        [*sshd("", host_key=False)[:2], f"{sshd('', host_key=False)[2]} -o HostKey='/my keys/id_rsa'"],
+        sshd("'/my keys/id_rsa'"),
         "verify",
     ),
     "foreign with its own sshd": (SSHD, ["/usr/sbin/sshd", "-De"], "off"),
     "foreign with arguments for its entrypoint": ({f"{WORKER}.args": ["serve"]}, None, "off"),
     "foreign with its own sshd that has our key": (
         SSHD | wish(host_keys="verify"), ["/usr/sbin/sshd", "-De"], "verify"),
-    "foreign, not to be verified": (wish(host_keys="off"), sshd("", host_key=False), "off"),
+    "foreign, not to be verified": (wish(host_keys="off"), sshd(), "off"),
     "ours, not to be verified": (OUR_WORKER | wish(host_keys="off"), None, "off"),
     "built from ours: the launcher's wish tells": (SAME_FOREIGN | wish(launch="in-place"), None, "verify"),
     "built from ours: the launcher's command tells": (
         SAME_FOREIGN | {f"{LAUNCHER}.command": ["mpiboot", "launch", "mpirun"]}, None, "verify"),
     "another image than the launcher's": (
-        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh"), "verify"),
+        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh/id_rsa"), "verify"),
 }  # fmt: skip
 
 
