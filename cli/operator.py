@@ -25,7 +25,7 @@ def options(command: Callable[..., int]) -> Callable[..., int]:
             option.name,
             type=kind,
             default=option.default,
-            show_default=option.default if option.default != "" else "none",
+            show_default=True if option.default != "" else "none",
             envvar=option.variable,
             show_envvar=True,
             help=option.help,

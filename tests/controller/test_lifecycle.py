@@ -1,0 +1,155 @@
+"""A job from its creation to its end, as the users of v2beta1 know it."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from tests.controller.conftest import eventually, holds
+
+if TYPE_CHECKING:
+    from tests.controller.conftest import World
+
+
+def test_a_job_runs_from_creation_to_success(world: World) -> None:
+    world.submit()
+    world.started()
+    world.replicas({"Launcher": {}, "Worker": {}})
+    assert world.condition("Created")["reason"] == "MPIJobCreated"
+    assert world.status()["startTime"]
+
+    world.run_workers()
+    world.replicas({"Launcher": {}, "Worker": {"active": 2}})
+    assert world.condition("Running") == {}
+
+    world.phase(world.launcher_pod(), "Running")
+    world.replicas({"Launcher": {"active": 1}, "Worker": {"active": 2}})
+    assert world.condition("Running")["status"] == "True"
+
+    world.launcher_ends("Complete")
+    eventually("no workers", lambda: not world.workers())
+    world.replicas({"Launcher": {"succeeded": 1}, "Worker": {}})
+    assert world.condition("Succeeded")["message"] == f"MPIJob {world.namespace}/job successfully completed."
+    running = world.condition("Running")
+    assert (running["status"], running["reason"]) == ("False", "MPIJobRunning")
+    assert world.status()["completionTime"]
+    assert [world.said(reason)["type"] for reason in ("MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded")] == (
+        ["Normal"] * 3
+    )
+
+
+def test_events_are_those_of_the_peers_controller(world: World) -> None:
+    made = world.submit()
+    event = world.said("MPIJobCreated")
+    assert event["source"] == {"component": "mpi-job-controller"}
+    assert event["reportingComponent"] == "mpi-job-controller"
+    assert event.get("eventTime") is None
+    assert "action" not in event
+    reference = event["involvedObject"]
+    reference.pop("resourceVersion")
+    assert reference == {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "name": "job",
+        "namespace": world.namespace,
+        "uid": made["metadata"]["uid"],
+    }
+
+
+def test_every_object_is_owned_by_its_job(world: World) -> None:
+    made = world.submit()
+    world.started()
+    objects = [world.get(*which) for which in (
+        ("Service", "job"), ("ConfigMap", "job-config"), ("Secret", "job-ssh"), ("Pod", "job-worker-0"),
+        ("Pod", "job-worker-1"), ("Job", "job-launcher"))]  # fmt: skip
+    for found in objects:
+        assert found
+        owner = found["metadata"]["ownerReferences"][0]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == ("MPIJob", made["metadata"]["uid"], True)
+
+
+def test_no_two_jobs_share_a_key(world: World) -> None:
+    for name in ("one", "two"):
+        world.submit(name=name)
+        world.started(name=name)
+    first, second = (world.get("Secret", f"{name}-ssh") for name in ("one", "two"))
+    assert first
+    assert second
+    assert first["type"] == "kubernetes.io/ssh-auth"
+    assert not set(first["data"].values()) & set(second["data"].values())
+    assert b"OPENSSH PRIVATE KEY" in base64.b64decode(first["data"]["ssh-privatekey"])
+
+
+def test_a_failed_launcher_pod_is_not_a_failed_job(world: World) -> None:
+    world.submit()
+    world.started()
+    world.run_workers()
+    pod = world.launcher_pod()
+    world.phase(pod, "Running")
+    world.replicas({"Launcher": {"active": 1}, "Worker": {"active": 2}})
+    world.phase(pod, "Failed")
+    world.patch("Job", "job-launcher", {"status": {"failed": 1}}, "status")
+    world.replicas({"Launcher": {"failed": 1}, "Worker": {"active": 2}})
+    assert world.condition("Failed") == {}
+
+    world.launcher_ends("Failed", failed=2)
+    eventually("no workers", lambda: not world.workers())
+    world.replicas({"Launcher": {"failed": 2}, "Worker": {}})
+    assert world.condition("Failed")["reason"] == "MPIJobFailed"
+    assert world.said("MPIJobFailed")["type"] == "Warning"
+    assert world.status()["completionTime"]
+
+
+def test_the_reason_of_a_failure_names_the_pods_own(world: World) -> None:
+    world.submit()
+    world.started()
+    pod = world.launcher_pod()
+    state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    status = {"name": "main", "image": "x", "imageID": "x", "ready": False, "restartCount": 0, "state": state}
+    world.phase(pod, "Failed", containerStatuses=[status])
+    world.launcher_ends("Failed", failed=1, reason="BackoffLimitExceeded", message="Job has reached its limit")
+    failed = eventually("the condition", lambda: world.condition("Failed"))
+    assert failed["reason"] == "BackoffLimitExceeded/OOMKilled"
+    assert failed["message"] == "Job has reached its limit: OOMKilled, exit code 137"
+
+
+def test_a_finished_job_is_not_started_again(world: World) -> None:
+    world.submit()
+    world.started()
+    world.launcher_ends("Complete")
+    eventually("no workers", lambda: not world.workers())
+    eventually("the outcome", lambda: world.condition("Succeeded"))
+    world.delete("Job", "job-launcher")
+    holds(lambda: world.launcher() is None and not world.workers(), 2)
+    assert world.condition("Succeeded")["status"] == "True"
+
+
+def test_running_that_was_never_seen_is_said_not_to_be_true(world: World) -> None:
+    world.submit()
+    world.started()
+    world.launcher_ends("Complete")
+    running = eventually("the condition", lambda: world.condition("Running"))
+    assert running["status"] == "False"
+    assert running["lastTransitionTime"] == world.status()["completionTime"]
+
+
+def test_what_a_user_deletes_comes_back_while_the_job_runs(world: World) -> None:
+    world.submit()
+    world.started()
+    for kind, name in (("Service", "job"), ("ConfigMap", "job-config"), ("Pod", "job-worker-1")):
+        before = world.get(kind, name)
+        assert before
+        world.delete(kind, name)
+        after = eventually(f"{kind} {name}", lambda kind=kind, name=name: world.get(kind, name))  # type: ignore[misc]
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def test_a_job_without_workers_runs_on_its_launcher(world: World) -> None:
+    world.submit(workers=None, runLauncherAsWorker=True)
+    world.started(workers=0)
+    config = world.get("ConfigMap", "job-config")
+    assert config
+    assert config["data"]["hostfile"] == f"job-launcher.job.{world.namespace}.svc slots=1\n"
+    world.phase(world.launcher_pod(), "Running")
+    world.replicas({"Launcher": {"active": 1}, "Worker": {}})
+    assert world.condition("Running")["status"] == "True"
