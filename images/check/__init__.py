@@ -12,7 +12,7 @@ from mpiboot.images.check import accounts, material, static
 from mpiboot.images.check import image as images
 from mpiboot.images.check.outcome import Report, fault, finding
 from mpiboot.images.check.runtime import OUR_FILES
-from mpiboot.images.check.sandbox import LABEL, Sandbox, Wish
+from mpiboot.images.check.sandbox import LABEL, Sandbox, Wish, is_engines_own, words_of
 from mpiboot.images.check.subject import Subject, read_file
 from mpiboot.images.check.trial import SLEEP, Attempt, Setting
 from mpiboot.images.contract import Profile
@@ -54,12 +54,13 @@ def check(
     with ThreadPoolExecutor(len(Profile) + 2) as pool:
         try:
             image = images.find(client, name)
-            return pool.submit(_check, image, sandbox, pool, say, limit).result()
+            try:
+                return pool.submit(_check, image, sandbox, pool, say, limit).result()
+            finally:
+                sandbox.close()
         except (DockerException, RequestException) as error:
             left = f"look for leftovers with: docker ps -a --filter label={LABEL}"
             raise EngineFailedError(f"the Docker engine failed during the check: {error}; {left}") from error
-        finally:
-            sandbox.close()
 
 
 def _check(
@@ -95,7 +96,9 @@ def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]
     try:
         subject.sandbox.start(subject.container)
     except APIError as error:
-        return static.unreachable(finding("shell", fault(str(error.explanation))))
+        if is_engines_own(error):
+            raise
+        return static.unreachable(finding("shell", fault(words_of(error))))
     return static.check(subject, say)
 
 

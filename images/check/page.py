@@ -1,4 +1,4 @@
-"""docs/image-contract.md, from the contract. Written by: python -m mpiboot.images.check.page > docs/image-contract.md"""
+"""The contract as a page. Write it by: python -m mpiboot.images.check.page > docs/image-contract.md"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIVE_OPENING = """\
 For each profile two containers run on a network of their own, with a client key and a host key that were made a moment
 before, mounted as a job mounts them. The worker is started as a job would start it: by the image's own entrypoint if
 that is mpiboot's, else by an sshd command that puts the job's host key first. The launcher believes only that key.
-A step that needs what the image lacks, such as an allreduce without Python, is reported as not checked, and is no fault.
+A step that needs what the image lacks, such as an allreduce without Python, is reported as not checked: no fault.
 """
 
 CLOSING = """\

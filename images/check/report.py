@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.images.check import causes
-from mpiboot.images.check.outcome import Finding, Report, Status, Trial
+from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +21,8 @@ WIDTH = 110
 def text(report: Report, required: Profile) -> str:
     """All findings, the faults with reason and fix, the profiles, and the verdict in the last line."""
     lines = [_headline(report), ""]
-    lines += [line for found in report.findings for line in _finding(found)]
+    for answer, group in groupby(report.findings, key=lambda found: found.answer):
+        lines += _findings(answer, list(group))
     for trial in report.trials:
         lines += ["", *_trial(report, trial)]
     lines += ["", verdict(report, required)]
@@ -81,6 +83,15 @@ def _headline(report: Report) -> str:
     image = report.image
     megabytes = image.size / 1e6
     return f"{image.name}: {megabytes:.0f} MB, {image.architecture}, user {image.user or 'root'}, {image.id[7:19]}"
+
+
+def _findings(answer: Answer, group: list[Finding]) -> Iterator[str]:
+    """The lines of neighbours with the same answer; many that were left out for one reason share a line."""
+    if answer.status is Status.NOT_CHECKED and len(group) > 1:
+        yield f"?       {f'{len(group)} more points':<21} {answer.saw}"
+        return
+    for found in group:
+        yield from _finding(found)
 
 
 def _finding(found: Finding) -> Iterator[str]:

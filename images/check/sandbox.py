@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import docker
+    from docker.errors import APIError
     from docker.models.containers import Container
 
 # On every container, network and volume of a check: `docker ps -a --filter label=mpiboot.dev/check` shows leftovers.
@@ -134,6 +135,16 @@ class Sandbox:
             with self._state:
                 self._making -= 1
                 self._state.notify_all()
+
+
+def is_engines_own(error: APIError) -> bool:
+    """Whether a container could not be made or started for a reason that has nothing to do with its image."""
+    return bool(error.is_server_error()) and "OCI runtime" not in str(error.explanation)
+
+
+def words_of(error: APIError) -> str:
+    """What the engine says, without the names of the parts of it that pass it on."""
+    return str(error.explanation).rpartition("container process: ")[2].removesuffix(": unknown")
 
 
 def _archive(files: Mapping[str, File]) -> bytes:

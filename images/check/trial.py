@@ -12,7 +12,7 @@ from mpiboot.images.check import causes, material, runtime, worker
 from mpiboot.images.check.outcome import Answer, Finding, Status, Trial, fault, finding, not_checked, ok
 from mpiboot.images.check.profile import run_as, shown_user
 from mpiboot.images.check.runtime import OUR_FILES
-from mpiboot.images.check.sandbox import Wish
+from mpiboot.images.check.sandbox import Wish, is_engines_own, words_of
 from mpiboot.images.check.subject import Result, run
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Attempt:
         self._say = say
         self._gave_up: str | None = None
         self._evidence: list[str] = []
-        self._containers: list[Container] = []
+        self._containers: dict[Role, Container] = {}
         self._mpi: runtime.Runtime | None = None
 
     def run(self) -> Trial:
@@ -97,21 +97,23 @@ class Attempt:
     def give_up(self, why: str) -> None:
         """Called by another thread when time is over: the step at work ends with an error."""
         self._gave_up = why
-        self._sandbox.remove(self._containers)
+        self._sandbox.remove(list(self._containers.values()))
 
     def _start(self) -> Answer:
         from docker.errors import APIError
 
         setting = self._setting
         try:
-            self._worker = self._launch("worker", worker.entrypoint(setting.image, setting.key_directory))
-            self._launcher = self._launch("launcher", SLEEP)
+            self._launch("worker", worker.entrypoint(setting.image, setting.key_directory))
+            self._launch("launcher", SLEEP)
         except APIError as error:
-            return self._failed(str(error.explanation))
-        listening = run(self._worker, UNTIL_LISTENING)
+            if is_engines_own(error):
+                raise
+            return self._failed(words_of(error))
+        listening = run(self._containers["worker"], UNTIL_LISTENING)
         return ok(worker.described(setting.image)) if listening.code == 0 else self._failed("")
 
-    def _launch(self, role: Role, entrypoint: list[str] | None) -> Container:
+    def _launch(self, role: Role, entrypoint: list[str] | None) -> None:
         setting = self._setting
         profile = setting.profile.word
         who = run_as(setting.profile, setting.any_uid)
@@ -130,9 +132,8 @@ class Attempt:
                 options=who.options,
             )
         )
-        self._containers.append(container)
+        self._containers[role] = container
         self._sandbox.start(container)
-        return container
 
     def _log_in(self) -> Answer:
         there = self._over_ssh("echo mpiboot-login")
@@ -152,8 +153,8 @@ class Attempt:
     def _count_ranks(self) -> Answer:
         mpi = self._runtime()
         if mpi is None:
-            return self._failed(run(self._launcher, "mpirun --version").words)
-        there = run(self._launcher, f"{mpi.command(RANKS)} {SAY_HOST}")
+            return self._failed(self._in_launcher("mpirun --version").words)
+        there = self._in_launcher(f"{mpi.command(RANKS)} {SAY_HOST}")
         counted = Counter(re.findall(r"mpiboot-rank (\S+)", there.out))
         if there.code == 0 and sorted(counted.values()) == [SLOTS] * (RANKS // SLOTS):
             return ok(f"{mpi}: {RANKS} ranks, {SLOTS} on each of {len(counted)} hosts")
@@ -163,14 +164,14 @@ class Attempt:
     def _sum(self) -> Answer:
         mpi = self._runtime()
         assert mpi is not None  # _count_ranks would have failed
-        python = run(self._launcher, "command -v python3 || command -v python").out
+        python = self._in_launcher("command -v python3 || command -v python").out
         if not python:
             return not_checked("the image has no Python to run one with; the ranks were counted")
-        way = run(self._launcher, f"{python} {material.ALLREDUCE} --which")
+        way = self._in_launcher(f"{python} {material.ALLREDUCE} --which")
         if way.out == "none":
             return not_checked("neither mpi4py nor libmpi.so is there to run one with; the ranks were counted")
         with self._setting.turn:
-            there = run(self._launcher, f"{mpi.command(RANKS)} {python} {material.ALLREDUCE}")
+            there = self._in_launcher(f"{mpi.command(RANKS)} {python} {material.ALLREDUCE}")
         sums = re.findall(rf"mpiboot-sum rank=(\d+) size={RANKS} sum=(\d+)", there.out)
         if there.code == 0 and sorted(sums) == [(str(rank), str(EXPECTED_SUM)) for rank in range(RANKS)]:
             return ok(f"{EXPECTED_SUM} on all {RANKS} ranks, by {way.out}")
@@ -178,16 +179,19 @@ class Attempt:
 
     def _runtime(self) -> runtime.Runtime | None:
         if self._mpi is None:
-            self._mpi = runtime.parse(run(self._launcher, "mpirun --version").out)
+            self._mpi = runtime.parse(self._in_launcher("mpirun --version").out)
         return self._mpi
 
+    def _in_launcher(self, command: str) -> Result:
+        return run(self._containers["launcher"], command)
+
     def _over_ssh(self, command: str) -> Result:
-        name = cast("str", self._worker.name)
-        return run(self._launcher, f"ssh -F {material.SSH_CONFIG} {name} {shlex.quote(command)}")
+        name = cast("str", self._containers["worker"].name)
+        return self._in_launcher(f"ssh -F {material.SSH_CONFIG} {name} {shlex.quote(command)}")
 
     def _failed(self, said: str) -> Answer:
         """A fault in the programs' own words; the worker's log is evidence too."""
-        log = _log_of(self._worker)
+        log = _log_of(self._containers.get("worker"))
         self._evidence += [said, log]
         lines = [*said.splitlines(), *log.splitlines()[::-1]]
         telling = next((line for line in lines if causes.explain(line)), lines[0] if lines else "it ended silently")

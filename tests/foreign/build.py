@@ -19,14 +19,23 @@ if TYPE_CHECKING:
 FOREIGN = Path(__file__).parent
 
 
-def build(engine: docker.DockerClient, folder: Path, *, context: Path | None = None, base: str | None = None) -> str:
+def build(
+    engine: docker.DockerClient,
+    folder: Path,
+    *,
+    context: Path | None = None,
+    base: str | None = None,
+    tag: str | None = None,
+    platform: str | None = None,
+) -> str:
     """The tag of the image that `folder`/Dockerfile describes; the engine's layer cache makes a second time quick."""
     try:
         base = base or native(engine, lambda _: None)
     except BaseError as error:
         missing(f"a Debian base ({error})", "make setup")
-    tag = f"mpiboot-test/{folder.name}:latest"
+    tag = f"mpiboot-test/{tag or folder.name}:latest"
     argv = [docker_cli(), "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}"]
+    argv += ["--platform", platform] if platform else []
     argv += ["--file", str(folder / "Dockerfile"), str(context or folder)]
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "1"}, timeout=280)
     if done.returncode != 0:

@@ -1,0 +1,112 @@
+"""What the checker says about images of other makers, tried on real containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mpiboot.images.contract import LIVE, STATIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.image_contract.conftest import Checked
+
+    Check = Callable[[str], Checked]
+    Foreign = Callable[[str], str]
+
+ALL = {"own", "any-uid", "hardened"}
+
+
+def test_ours_fulfils_everything(image: Callable[[str], str], check: Check) -> None:
+    checked = check(image("openmpi"))
+    assert (checked.code, checked.works, checked.points("fault")) == (0, ALL, set())
+    assert checked.points("not checked") == set()
+    assert all(set(checked.steps(profile).values()) == {"ok"} for profile in ALL)
+
+
+@pytest.mark.parametrize("name", ["mpich", "intel", "openmpi-cuda"])
+def test_our_other_runtimes_fulfil_everything(image: Callable[[str], str], check: Check, name: str) -> None:
+    checked = check(image(name))
+    assert (checked.code, checked.works, checked.points("fault")) == (0, ALL, set())
+
+
+def test_peers_image_runs_as_root_only(foreign: Foreign, check: Check) -> None:
+    checked = check(foreign("peers"))
+    assert (checked.code, checked.works) == (1, {"own"})
+    assert checked.profile("own")["user"] == "root"
+    assert {"file-capabilities", "host-keys-baked", "client-checks", "user", "any-uid-name"} <= checked.points("fault")
+    assert "/usr/sbin/sshd" in checked.saw("file-capabilities")
+
+
+def test_peers_image_hardened_fails_for_its_capability(foreign: Foreign, check: Check) -> None:
+    hardened = check(foreign("peers")).profile("hardened")
+    assert hardened["change"][0] == "file-capabilities"
+    assert "Operation not permitted" in hardened["steps"][-1]["saw"]
+    assert "file-capabilities" not in check(foreign("peers")).profile("any-uid")["change"]
+
+
+def test_guides_image_runs_as_its_own_user_only(foreign: Foreign, check: Check) -> None:
+    checked = check(foreign("guide"))
+    assert (checked.code, checked.works) == (1, {"own"})
+    assert checked.profile("own")["user"] == "user"
+    assert checked.profile("any-uid")["change"] == ["home", "any-uid-name"]
+    assert not {"file-capabilities", "host-keys-baked", "login-keys-baked"} & checked.points("fault")
+
+
+def test_guides_image_once_repaired_runs_hardened(image: Callable[[str], str], foreign: Foreign, check: Check) -> None:
+    image("openmpi")
+    checked = check(foreign("repaired"))
+    assert (checked.code, checked.works) == (0, ALL)
+
+
+def test_image_without_python_has_its_ranks_counted(foreign: Foreign, check: Check) -> None:
+    steps = check(foreign("guide")).steps("own")
+    assert (steps["live-ranks"], steps["live-allreduce"]) == ("ok", "not checked")
+
+
+def test_image_without_sshd_is_told_so(bare: str, check: Check) -> None:
+    checked = check(bare)
+    assert (checked.code, checked.works) == (1, set())
+    assert {"sshd", "ssh-client", "mpirun"} <= checked.points("fault")
+    assert checked.profile("own")["change"][0] == "sshd"
+
+
+def test_image_without_shell_is_told_so(foreign: Foreign, check: Check) -> None:
+    checked = check(foreign("shellless"))
+    assert (checked.code, checked.works, checked.points("fault")) == (1, set(), {"shell"})
+    assert len(checked.points("not checked")) == len(STATIC) - 1
+    assert checked.profile("own")["change"] == ["shell"]
+
+
+def test_misconfigured_sshd_is_quoted(foreign: Foreign, check: Check) -> None:
+    checked = check(foreign("misconfigured"))
+    assert "portnumber" in checked.saw("sshd-config").lower()
+    assert checked.profile("own")["change"] == ["sshd-config"]
+
+
+def test_spoiled_image_is_faulted_for_all_that_was_spoiled(foreign: Foreign, check: Check) -> None:
+    spoiled = {
+        "login-shell", "login-keys-baked", "ports-agree", "sshd-port", "sshd-strict-modes", "sshd-authorized-keys",
+        "libraries", "gpu-variables", "size", "entrypoint",
+    }  # fmt: skip
+    checked = check(foreign("spoiled"))
+    assert checked.works == set()
+    assert spoiled <= checked.points("fault")
+    assert "libprrte" in checked.saw("libraries")
+
+
+def test_every_point_is_seen_broken_and_whole(
+    image: Callable[[str], str], foreign: Foreign, bare: str, check: Check
+) -> None:
+    """A check that always says the same would pass every other test here."""
+    names = ("peers", "guide", "spoiled", "misconfigured", "shellless")
+    broken = set().union(*(check(tag).points("fault") for tag in (bare, *map(foreign, names))))
+    whole = set().union(*(check(image(name)).points("ok") for name in ("openmpi", "openmpi-cuda")))
+    points = {point.id for point in STATIC}
+    assert (points - broken, points - whole) == (set(), set())
+
+
+def test_every_step_is_tried_in_order(foreign: Foreign, check: Check) -> None:
+    assert list(check(foreign("guide")).steps("own")) == [point.id for point in LIVE]
