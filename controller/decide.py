@@ -34,7 +34,7 @@ def decide(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> tuple
     if job.run_policy.suspend:
         return _stages(foundation, tuple(_suspended(plan, seen)))
     pods = (*_launcher(plan, seen), *_workers(plan, seen))
-    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(plan, seen, news)))
+    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news)))
 
 
 def _stages(*groups: tuple[Action, ...]) -> tuple[Stage, ...]:
@@ -99,8 +99,8 @@ def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
                 yield Patch(kinds.POD, pod.name, opened, STRATEGIC)
 
 
-def _addresses(plan: Plan, seen: Observed, news: News) -> Iterator[Action]:
-    if plan.launcher_waits != "in-place" or not news.addresses or not news.due:
+def _addresses(seen: Observed, news: News) -> Iterator[Action]:
+    if not news.addresses or not news.due:
         return
     for pod in seen.launcher_pods:
         if not pod.ended and not pod.meta.deleting and pod.addresses != news.addresses:

@@ -13,11 +13,36 @@ from mpiboot.job.read import read
 from mpiboot.ssh.keys import generate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpiboot.controller.view import MpiJobView
+    from mpiboot.job.model import Job
     from mpiboot.job.plan import Plan
     from mpiboot.job.problems import Problem
     from mpiboot.job.settings import Settings
     from mpiboot.ssh.keys import KeyType
+
+
+# What pods are made of. A running job's pods keep what they were made with.
+FIXED: dict[str, Callable[[Job], object]] = {
+    "mpiReplicaSpecs.Launcher.template": lambda job: job.launcher.template,
+    "mpiReplicaSpecs.Launcher.restartPolicy": lambda job: job.launcher.restart_policy,
+    "mpiReplicaSpecs.Worker.template": lambda job: job.worker and job.worker.template,
+    "mpiReplicaSpecs.Worker.restartPolicy": lambda job: job.worker and job.worker.restart_policy,
+    "slotsPerWorker": lambda job: job.slots_per_worker,
+    "mpiImplementation": lambda job: job.implementation,
+    "sshAuthMountPath": lambda job: job.ssh_auth_mount_path,
+    "runLauncherAsWorker": lambda job: job.run_launcher_as_worker,
+    "runPolicy.activeDeadlineSeconds": lambda job: job.run_policy.active_deadline_seconds,
+    "runPolicy.backoffLimit": lambda job: job.run_policy.backoff_limit,
+}  # fmt: skip
+
+
+def ignored(before: Job, after: Job) -> tuple[str, ...]:
+    """Which changed fields a running job cannot follow. One that is suspended is made anew when it resumes."""
+    if before.run_policy.suspend or after.run_policy.suspend:
+        return ()
+    return tuple(f"spec.{path}" for path, value in FIXED.items() if value(before) != value(after))
 
 
 @dataclass
@@ -47,6 +72,7 @@ class Memory:
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
     plan: Plan | None = None
     warnings: tuple[Problem, ...] = ()
+    ignored: tuple[str, ...] = ()  # fields whose latest change comes too late
     _mark: str = ""
 
     def look_at(self, view: MpiJobView, settings: Settings, key_type: KeyType) -> Plan:
@@ -55,6 +81,7 @@ class Memory:
         mark = json.dumps([meta.get("generation"), meta.get("labels"), meta.get("annotations")], sort_keys=True)
         if self.plan is None or self._mark != mark:
             found = read(Manifest(view.raw))
+            self.ignored = ignored(self.plan.job, found.job) if self.plan else ()
             # A job's second plan has other keys, which nobody uses: its Secret is there already.
             self.plan = plan(found.job, generate(key_type), settings)
             self.warnings = (*found.warnings, *self.plan.warnings)

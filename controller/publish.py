@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.controller.view import digest
 from mpiboot.job import discover, names, objects
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class News:
     addresses: str
     due: bool = True
 
+    def differ(self, seen: Observed) -> bool:
+        """Whether the cluster still shows something else."""
+        launchers = (pod for pod in seen.launcher_pods if not pod.ended)
+        stale = any(self.addresses and pod.addresses != self.addresses for pod in launchers)
+        return stale or (seen.config_map is not None and seen.config_map.digest != digest(self.data))
+
 
 def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -> News:
     """The script lists the workers that can take a rank, so that an elastic launcher does not try others."""
@@ -33,7 +40,8 @@ def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -
     running = [pod.index for pod in seen.wanted_workers(job) if pod.phase == "Running"]
     hosts = (*here, *(names.host(names.worker(job.name, index), job, cluster_domain) for index in running))
     script = discover.script(hosts, job.slots_per_worker, job.dialect)
-    return News({**plan.config_map["data"], objects.DISCOVER: script}, addresses(job, seen, cluster_domain), due)
+    known = addresses(job, seen, cluster_domain) if plan.launcher_waits == "in-place" else ""
+    return News({**plan.config_map["data"], objects.DISCOVER: script}, known, due)
 
 
 def addresses(job: Job, seen: Observed, cluster_domain: str) -> str:

@@ -120,7 +120,8 @@ class Reconciler:
         rest = await self._reporter.report(view, job, seen, memory, overdue=overdue(job, seen), trouble=trouble)
         if trouble:
             raise trouble
-        return min((each for each in (rest, wait, until_overdue(job, seen)) if each), default=None)
+        later = wait if told.differ(seen) else 0.0
+        return min((each for each in (rest, later, until_overdue(job, seen)) if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:
         memory = self._memories.get(view.key)

@@ -39,6 +39,11 @@ class Reporter:
                 memory.told.add(problem)
                 self._recorder.tell(view, Event("Warning", problem.reason, problem.text()))
 
+        if memory.ignored:
+            text = f"changed too late, the pods keep what they were made with: {', '.join(memory.ignored)}"
+            memory.ignored = ()
+            self._recorder.tell(view, Event("Warning", "ChangeIgnored", text))
+
     async def reject(self, view: MpiJobView, memory: Memory, error: ManifestError) -> None:
         """Say that the job cannot run as it is, and why."""
         text = truncated(f"Found validation errors: {'; '.join(problem.text() for problem in error.problems)}")

@@ -1,0 +1,125 @@
+"""The launcher waits for its workers, and says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.controller.conftest import eventually, holds
+
+if TYPE_CHECKING:
+    from tests.controller.conftest import World
+
+GATE = "mpiboot.dev/workers"
+
+
+def gates(world: World, name: str) -> list[str]:
+    pod = world.get("Pod", name)
+    assert pod
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
+
+
+def test_the_gate_opens_when_all_workers_are_ready(world: World) -> None:
+    world.submit()
+    world.started()
+    name = world.launcher_pod()["metadata"]["name"]
+    first, second = world.workers()
+    ready = [{"type": "Ready", "status": "True"}]
+    world.phase(first, "Running", conditions=ready)
+    eventually("one ready worker", lambda: world.status().get("workers") == "1/2")
+    assert gates(world, name) == [GATE]
+    assert world.status()["state"] == "Waiting"
+    world.phase(second, "Running", conditions=ready)
+    eventually("an open gate", lambda: gates(world, name) == [])
+    eventually("the state", lambda: world.status().get("state") == "Starting")
+
+
+def test_a_launchers_next_try_waits_for_a_worker_that_has_gone(world: World) -> None:
+    world.submit()
+    world.started()
+    world.run_workers(ready=True)
+    first = world.launcher_pod()
+    eventually("an open gate", lambda: gates(world, first["metadata"]["name"]) == [])
+    world.delete("Pod", "job-worker-1")
+    eventually("a new worker", lambda: len(world.workers()) == 2)
+    world.phase(first, "Failed")
+    second = world.launcher_pod()["metadata"]["name"]
+    holds(lambda: gates(world, second) == [GATE], 1)
+    world.phase(world.workers()[1], "Running", conditions=[{"type": "Ready", "status": "True"}])
+    eventually("an open gate", lambda: gates(world, second) == [])
+
+
+def test_gates_of_others_stay(world: World) -> None:
+    job = {"name": "main", "image": "mpi-image"}
+    template = {"spec": {"containers": [job], "schedulingGates": [{"name": "example.com/mine"}]}}
+    world.submit(mpiReplicaSpecs={"Launcher": {"template": template},
+                                  "Worker": {"replicas": 1, "template": {"spec": {"containers": [job]}}}})  # fmt: skip
+    world.started(1)
+    name = world.launcher_pod()["metadata"]["name"]
+    assert gates(world, name) == [GATE, "example.com/mine"]
+    world.run_workers(ready=True)
+    eventually("the other's gate alone", lambda: gates(world, name) == ["example.com/mine"])
+
+
+def test_our_images_wait_in_place_and_are_told_addresses(world: World) -> None:
+    world.submit(image="mpiboot/openmpi:latest")
+    world.started()
+    pod = world.launcher_pod()
+    assert gates(world, pod["metadata"]["name"]) == []
+    for number, worker in enumerate(world.workers()):
+        address = f"10.9.8.{number}"
+        world.phase(worker, "Running", podIP=address, podIPs=[{"ip": address}])
+
+    def told() -> Any:  # noqa: ANN401
+        found = world.get("Pod", pod["metadata"]["name"])
+        assert found
+        return found["metadata"].get("annotations", {}).get("mpiboot.dev/addresses", "").splitlines()
+
+    wanted = [f"job-worker-{n}.job.{world.namespace}.svc 10.9.8.{n}" for n in range(2)]
+    eventually("both addresses", lambda: told() == wanted)
+
+
+def test_with_waitforworkersready_there_is_no_launcher_before(world: World) -> None:
+    world.submit(launcherCreationPolicy="WaitForWorkersReady")
+    world.replicas({"Worker": {}})
+    eventually("workers", lambda: len(world.workers()) == 2)
+    world.run_workers()
+    world.replicas({"Worker": {"active": 2}})
+    assert world.launcher() is None
+    for worker in world.workers():
+        world.phase(worker, "Running", conditions=[{"type": "Ready", "status": "True"}])
+    world.replicas({"Launcher": {}, "Worker": {"active": 2}})
+    # Its workers are there: nothing is left to wait for, and no write of ours comes between it and its kubelet.
+    assert gates(world, world.launcher_pod()["metadata"]["name"]) == []
+
+
+def test_the_status_says_what_a_worker_lacks(world: World) -> None:
+    world.submit()
+    world.started()
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                     "message": "0/3 nodes are available: insufficient nvidia.com/gpu."}  # fmt: skip
+    world.phase(world.workers()[1], "Pending", conditions=[unschedulable])
+    wanted = "worker-1: Unschedulable: 0/3 nodes are available: insufficient nvidia.com/gpu."
+    eventually("the reason", lambda: world.status().get("reason") == wanted)
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
+    container = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}
+    world.phase(world.workers()[0], "Pending", containerStatuses=[container])
+    wanted = "worker-0: ImagePullBackOff: Back-off pulling image (and 1 more)"
+    eventually("both reasons", lambda: world.status().get("reason") == wanted)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_the_discovery_script_lists_running_workers(world: World, phase: str) -> None:
+    world.submit()
+    world.started()
+    world.phase(world.workers()[1], phase)
+
+    def listed() -> list[str]:
+        config = world.get("ConfigMap", "job-config")
+        assert config
+        lines = config["data"]["discover_hosts.sh"].splitlines()
+        return [line for line in lines if line.startswith("echo ")]
+
+    wanted = [f"echo job-worker-1.job.{world.namespace}.svc"] if phase == "Running" else []
+    eventually("the script", lambda: listed() == wanted)
