@@ -1,0 +1,120 @@
+"""Jobs that cannot run as they are, and objects that belong to somebody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.controller.conftest import eventually, holds, mpi_job
+
+if TYPE_CHECKING:
+    from tests.controller.conftest import World
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"workers": 0}, "spec.mpiReplicaSpecs.Worker.replicas"),
+        ({"policy": {"cleanPodPolicy": "Sometimes"}}, "spec.runPolicy.cleanPodPolicy"),
+        ({"slotsPerWorker": -1}, "spec.slotsPerWorker"),
+        ({"name": "a" * 55, "workers": 1000}, "metadata.name"),
+        ({"name": "4you"}, "metadata.name"),
+        ({"mpiReplicaSpecs": {}}, "spec.mpiReplicaSpecs.Launcher"),
+    ],
+)
+def test_an_invalid_job_gets_an_event_and_nothing_else(world: World, changes: dict[str, Any], said: str) -> None:
+    name = world.submit(**changes)["metadata"]["name"]
+    event = world.said("ValidationError")
+    assert event["type"] == "Warning"
+    assert said in event["message"]
+    eventually("the state", lambda: world.status(name).get("state") == "Invalid")
+    assert world.status(name).get("conditions") is None
+    for kind in ("Pod", "Service", "Secret", "Job"):
+        assert world.all(kind) == []
+    assert event["count"] == 1
+
+
+def test_an_invalid_job_runs_once_it_is_mended(world: World) -> None:
+    world.submit(slotsPerWorker=-1)
+    world.said("ValidationError")
+    world.patch("MPIJob", "job", {"spec": {"slotsPerWorker": 2}})
+    world.started()
+    eventually("the state", lambda: world.status().get("state") == "Waiting")
+
+
+def test_a_running_job_survives_an_edit_that_makes_no_sense(world: World) -> None:
+    world.submit()
+    world.started()
+    world.patch("MPIJob", "job", {"spec": {"runPolicy": {"cleanPodPolicy": "Sometimes"}}})
+    world.said("ValidationError")
+    world.launcher_ends("Complete")
+    eventually("the outcome", lambda: world.condition("Succeeded"))
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "Service": {"metadata": {"name": "job"}, "spec": {"clusterIP": "None", "selector": {"mine": "yes"}}},
+    "ConfigMap": {"metadata": {"name": "job-config"}, "data": {"mine": "yes"}},
+    "Secret": {"metadata": {"name": "job-ssh"}, "stringData": {"mine": "yes"}},
+    "Pod": {"metadata": {"name": "job-worker-1"}, "spec": {"containers": [{"name": "mine", "image": "mine"}]}},
+    "Job": {
+        "metadata": {"name": "job-launcher"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "mine", "image": "mine"}]}}},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_objects_of_others_are_left_alone(world: World, kind: str) -> None:
+    theirs = world.create(kind, OTHERS[kind])
+    name = theirs["metadata"]["name"]
+    world.submit()
+    event = world.said("ErrResourceExists")
+    assert event["message"] == f'Resource "{name}" of Kind "{kind}" already exists and is not managed by MPIJob'
+    assert event["type"] == "Warning"
+
+    def untouched() -> bool:
+        found = world.get(kind, name)
+        return bool(found and found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"])
+
+    holds(untouched, 1)
+    eventually("the reason in the status", lambda: "already exists" in world.status().get("reason", ""))
+    world.delete(kind, name)
+    world.started()
+
+
+def test_a_name_like_a_workers_outside_the_job_is_left_alone(world: World) -> None:
+    labels = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "job",
+              "training.kubeflow.org/job-role": "worker"}  # fmt: skip
+    stranger = {"metadata": {"name": "job-worker-7", "labels": labels}, "spec": OTHERS["Pod"]["spec"]}
+    world.create("Pod", stranger)
+    world.submit()
+    world.started(3)
+    world.launcher_ends("Complete")
+    eventually("the stranger alone", lambda: [p["metadata"]["name"] for p in world.workers()] == ["job-worker-7"])
+
+
+def test_a_quota_that_is_used_up_is_said_and_waited_for(world: World) -> None:
+    quota = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
+    path = f"/api/v1/namespaces/{world.namespace}/resourcequotas"
+    world.client.do("POST", path, quota)
+    # Nobody counts here but the admission plugin, which waits for a first count.
+    status = {"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}}
+    world.client.do("PATCH", f"{path}/few/status", status, "application/merge-patch+json")
+    world.submit()
+    assert "exceeded quota" in world.said("FailedCreate")["message"]
+    eventually("the reason", lambda: "exceeded quota" in world.status().get("reason", ""))
+    world.client.do("DELETE", f"{path}/few")
+    eventually("both workers", lambda: len(world.workers()) == 2)
+    eventually("no more trouble", lambda: world.status().get("state") == "Waiting")
+
+
+def test_the_users_restart_policy_in_a_template_is_warned_about(world: World) -> None:
+    manifest = mpi_job()
+    manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = {
+        "spec": {"restartPolicy": "Always", "containers": [{"name": "main", "image": "x"}]}
+    }
+    world.create("MPIJob", manifest)
+    event = world.said("SetPodTemplateRestartPolicy")
+    assert event["type"] == "Warning"
+    assert world.started()["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
