@@ -20,7 +20,7 @@ SAYINGS = (
     (r"(/root|/home/)\S*: Permission denied|Unable to load host key: \S*/\.ssh/", "home"),
     (r"Bad configuration option|terminating, \d+ bad configuration", "sshd-config"),
     (r"Bind to port \d+ .* failed|Cannot bind any address", "sshd-port"),
-    (r"Connection refused|Connection timed out", "sshd-port"),
+    (r"Connection refused|Connection timed out", "ports-agree"),
     (r"Permission denied \(publickey", "sshd-authorized-keys"),
     (r"bad ownership or modes", "sshd-strict-modes"),
     (r"because shell \S+ (does not exist|is not executable)|account is currently not available", "login-shell"),

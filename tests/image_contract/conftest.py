@@ -71,6 +71,8 @@ def check(mpiboot: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[
 
     @functools.cache
     def get(tag: str) -> Checked:
-        return Checked(mpiboot("images", "check", tag, "--json", "--require", "hardened"))
+        # Time enough for a machine that is busy with other tests.
+        limit = ("--limit", "200")
+        return Checked(mpiboot("images", "check", tag, "--json", "--require", "hardened", *limit, timeout=280))
 
     return get

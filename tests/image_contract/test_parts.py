@@ -1,0 +1,264 @@
+"""The parts that decide without touching anything: the contract itself, parsing, causes, reports."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from mpiboot.images.check import accounts, causes, page, report, runtime, static, worker
+from mpiboot.images.check.image import OUR_ENTRYPOINT, Image
+from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial, fault, finding, not_checked, ok
+from mpiboot.images.check.profile import run_as
+from mpiboot.images.check.progress import Progress
+from mpiboot.images.contract import LIVE, POINTS, STATIC, Profile
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def image(entrypoint: tuple[str, ...] = (), user: str = "user") -> Image:
+    return Image("some/image:1", "sha256:" + "a" * 64, 123_400_000, "amd64", user, entrypoint, (), {}, {})
+
+
+def trial(profile: Profile, *, fails: str = "", causing: tuple[str, ...] = ()) -> Trial:
+    steps = [finding(point.id, fault("no") if point.id == fails else ok("yes")) for point in LIVE]
+    return Trial(profile, "12345:0", tuple(steps), tuple(POINTS[point_id] for point_id in causing))
+
+
+def a_report(*trials: Trial, faults: tuple[str, ...] = ()) -> Report:
+    answers: list[tuple[str, Answer]] = [(p.id, fault("bad") if p.id in faults else ok("good")) for p in STATIC]
+    others = [trial(profile) for profile in Profile if profile not in {t.profile for t in trials}]
+    found: tuple[Finding, ...] = tuple(finding(point_id, answer) for point_id, answer in answers)
+    return Report(image(), found, tuple(sorted([*trials, *others], key=lambda t: t.profile)), 5.0)
+
+
+# -- the contract --
+
+
+def test_every_point_has_its_own_identifier() -> None:
+    assert len(POINTS) == len(STATIC) + len(LIVE)
+
+
+def test_every_static_point_has_a_check_and_no_check_lacks_a_point() -> None:
+    assert list(static.CHECKS) == [point.id for point in STATIC]
+
+
+def test_page_is_the_contract() -> None:
+    on_disk = (REPOSITORY / "docs" / "image-contract.md").read_text()
+    assert on_disk == page.page(), "run: python -m mpiboot.images.check.page > docs/image-contract.md"
+
+
+def test_profiles_read_as_on_the_command_line() -> None:
+    assert [Profile.of(profile.word) for profile in Profile] == list(Profile)
+    assert [profile.word for profile in Profile] == ["own", "any-uid", "hardened"]
+
+
+def test_hardened_takes_everything_away() -> None:
+    options = run_as(Profile.HARDENED, 12345).options
+    assert options["cap_drop"] == ["ALL"]
+    assert options["security_opt"] == ["no-new-privileges"]
+    assert options["read_only"] is True
+    assert run_as(Profile.OWN, 12345).user is None
+
+
+# -- how a worker starts --
+
+
+def test_our_entrypoint_starts_the_worker_itself() -> None:
+    assert worker.entrypoint(image((OUR_ENTRYPOINT,)), "/home/mpiuser/.ssh") is None
+
+
+def test_other_images_get_the_jobs_command_with_the_jobs_host_key() -> None:
+    command = worker.entrypoint(image(("/docker-entrypoint.sh",)), "/home/a b/.ssh")
+    assert command is not None
+    assert command[:2] == ["/bin/sh", "-c"]
+    assert "exec /usr/sbin/sshd -De" in command[2]
+    assert "HostKey='/home/a b/.ssh/id_rsa'" in command[2]
+
+
+# -- accounts --
+
+PASSWD = """\
+root:x:0:0:root:/root:/bin/bash
+
+broken line
+halved:x:77
+letters:x:1x:1::/:/bin/sh
+user:x:1000:1000::/home/user:/bin/bash
+taken:x:12345:0::/:/bin/sh
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "home"),
+    [("", "/root"), ("0", "/root"), ("root:root", "/root"), ("user", "/home/user"), ("1000:0", "/home/user")],
+)
+def test_user_of_a_dockerfile_is_found(user: str, home: str) -> None:
+    account = accounts.of_user(user, accounts.parse(PASSWD))
+    assert account is not None
+    assert account.home == home
+
+
+@pytest.mark.parametrize("user", ["nobody", "4711", "halved", "letters", "77"])
+def test_user_that_is_not_there_is_nobody(user: str) -> None:
+    assert accounts.of_user(user, accounts.parse(PASSWD)) is None
+
+
+def test_unknown_uid_is_nobodys() -> None:
+    assert accounts.unknown_uid(accounts.parse("")) == 12345
+    assert accounts.unknown_uid(accounts.parse(PASSWD)) == 12346
+
+
+# -- runtimes --
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "daemon"),
+    [
+        ("mpirun (Open MPI) 5.0.7\n\nReport bugs to", "Open MPI 5.0.7", "prted"),
+        ("mpirun (Open MPI) 4.1.4\n", "Open MPI 4.1.4", "orted"),
+        ("HYDRA build details:\n    Version:             4.2.1\n", "MPICH 4.2.1", "hydra_pmi_proxy"),
+        (
+            "Intel(R) MPI Library for Linux* OS, Version 2021.19 Build 20260301 (id: 5f4d)\n",
+            "Intel MPI 2021.19",
+            "hydra_bstrap_proxy",
+        ),
+    ],
+)
+def test_runtime_is_known_by_its_version_text(said: str, shown: str, daemon: str) -> None:
+    found = runtime.parse(said)
+    assert found is not None
+    assert (str(found), found.daemons[0]) == (shown, daemon)
+
+
+@pytest.mark.parametrize("said", ["", "mpirun: not found", "slurm 23.02"])
+def test_unknown_runtime_is_none(said: str) -> None:
+    assert runtime.parse(said) is None
+
+
+def test_hostfiles_speak_both_dialects() -> None:
+    files = runtime.hostfiles(["a", "b"], 2)
+    assert files == {"slots": "a slots=2\nb slots=2\n", "colons": "a:2\nb:2\n"}
+    commands = {kind: runtime.Runtime(kind, "5.0").command(4) for kind in ("Open MPI", "MPICH", "Intel MPI")}
+    assert commands["Open MPI"].endswith("--hostfile /mpiboot-check/slots")
+    assert commands["MPICH"] == commands["Intel MPI"] == "mpirun -n 4 -f /mpiboot-check/colons"
+
+
+# -- causes --
+
+
+@pytest.mark.parametrize(
+    ("said", "point"),
+    [
+        ("/bin/sh: 1: exec: /usr/sbin/sshd: Operation not permitted", "file-capabilities"),
+        ("/bin/sh: 1: exec: /usr/sbin/sshd: not found", "sshd"),
+        ("No user exists for uid 12345", "any-uid-name"),
+        ("Unable to load host key: /root/.ssh/id_rsa", "home"),
+        ("ssh: connect to host w port 2222: Connection refused", "ports-agree"),
+        ("user@w: Permission denied (publickey).", "sshd-authorized-keys"),
+        ("bash: line 1: prted: command not found", "live-path"),
+        ("prted: error while loading shared libraries: libprrte.so.3: cannot open shared object file", "libraries"),
+        ("/etc/ssh/sshd_config: line 9: Bad configuration option: PortNumber", "sshd-config"),
+        ("This account is currently not available.", "login-shell"),
+        ("Bind to port 22 on 0.0.0.0 failed: Permission denied.", "sshd-port"),
+        ("Authentication refused: bad ownership or modes for directory /home/user/.ssh", "sshd-strict-modes"),
+    ],
+)
+def test_sayings_lead_to_their_point(said: str, point: str) -> None:
+    assert point in [cause.id for cause in causes.explain(said)]
+
+
+def test_unknown_saying_explains_nothing() -> None:
+    assert causes.explain("Segmentation fault") == ()
+
+
+def test_known_faults_come_next_where_the_profile_needs_them() -> None:
+    points = [POINTS[name] for name in ("file-capabilities", "any-uid-name", "user", "labels")]
+    assert [p.id for p in causes.also(Profile.ANY_UID, points)] == ["any-uid-name"]
+    assert [p.id for p in causes.also(Profile.HARDENED, points)] == ["file-capabilities", "any-uid-name"]
+
+
+# -- reports --
+
+
+def test_image_without_faults_fulfils_everything() -> None:
+    found = a_report()
+    assert all(found.fulfils(profile) for profile in Profile)
+    assert report.verdict(found, Profile.HARDENED) == "some/image:1 fulfils the contract for 'hardened' (5.0 s)"
+
+
+@pytest.mark.parametrize(
+    ("fault_id", "fulfilled"),
+    [
+        ("sshd", []),
+        ("any-uid-name", [Profile.OWN]),
+        ("host-keys-baked", [Profile.OWN, Profile.ANY_UID]),
+        ("labels", list(Profile)),
+    ],
+)
+def test_fault_counts_from_the_profile_that_needs_the_point(fault_id: str, fulfilled: list[Profile]) -> None:
+    found = a_report(faults=(fault_id,))
+    assert [profile for profile in Profile if found.fulfils(profile)] == fulfilled
+
+
+def test_profile_that_fails_spoils_the_stricter_ones_only() -> None:
+    found = a_report(trial(Profile.ANY_UID, fails="live-ssh", causing=("any-uid-name",)))
+    assert [profile for profile in Profile if found.fulfils(profile)] == [Profile.OWN]
+    said = report.verdict(found, Profile.HARDENED)
+    assert "does not run as any-uid; change: any-uid-name" in said
+
+
+def test_step_that_is_advice_or_not_checked_is_no_failure() -> None:
+    assert trial(Profile.OWN, fails="live-path").works
+    assert Trial(Profile.OWN, "user", (finding("live-allreduce", not_checked("no Python")),)).works
+    assert not trial(Profile.OWN, fails="live-allreduce").works
+
+
+def test_text_has_reason_and_fix_of_every_fault_and_of_none_other() -> None:
+    text = report.text(a_report(faults=("sshd-port", "labels")), Profile.OWN)
+    plain = " ".join(text.split())
+    for point in STATIC:
+        assert (point.reason in plain) == (point.id in {"sshd-port", "labels"})
+    assert "FAULT   sshd-port" in text
+    assert "advice  labels" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_json_says_what_text_says() -> None:
+    found = a_report(trial(Profile.HARDENED, fails="live-worker"), faults=("file-capabilities",))
+    content = json.loads(report.as_json(found, Profile.HARDENED))
+    assert (content["fulfilled"], content["required"], content["bytes"]) == (False, "hardened", 123_400_000)
+    assert [p["id"] for p in content["points"] if p["status"] == Status.FAULT.value] == ["file-capabilities"]
+    hardened = content["profiles"][2]
+    assert (hardened["works"], hardened["fulfilled"], hardened["change"]) == (False, False, ["file-capabilities"])
+
+
+# -- progress --
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_rewrites_one_line_and_clears_it() -> None:
+    terminal = Terminal()
+    progress = Progress(terminal)
+    progress("own", "live-ssh")
+    progress("any-uid", "live-worker")
+    progress.clear()
+    progress("own", "live-ranks")  # a thread that ends late
+    written = terminal.getvalue()
+    assert "own: live-ssh  any-uid: live-worker" in written
+    assert "\n" not in written
+    assert written.endswith("\r\033[K")
+
+
+def test_progress_is_silent_without_a_terminal() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress("own", "live-ssh")
+    progress.clear()
+    assert stream.getvalue() == ""
