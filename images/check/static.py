@@ -48,6 +48,7 @@ def check(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]:
     for point in STATIC:
         say(point.id)
         findings.append(finding(point.id, CHECKS[point.id](subject)))
+    say("done")
     return tuple(findings)
 
 

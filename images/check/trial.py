@@ -78,7 +78,7 @@ class Attempt:
             ("live-ranks", self._count_ranks),
             ("live-allreduce", self._sum),
         ):
-            self._say(point_id)
+            self._say(point_id.removeprefix("live-"))
             answer = step()
             if self._gave_up and answer.status is not Status.OK:
                 answer = fault(self._gave_up)
@@ -87,12 +87,14 @@ class Attempt:
                 break
         setting = self._setting
         failed = any(step.is_fault for step in steps)
-        return Trial(
+        trial = Trial(
             profile=setting.profile,
             user=shown_user(setting.profile, setting.image, setting.any_uid),
             steps=tuple(steps),
             causes=causes.explain("\n".join(self._evidence)) if failed else (),
         )
+        self._say("works" if trial.works else "fails")
+        return trial
 
     def give_up(self, why: str) -> None:
         """Called by another thread when time is over: the step at work ends with an error."""
