@@ -1,0 +1,153 @@
+"""The operator as a process: its rights, its turns, its end, and the failures around it."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.controller.conftest import PATIENCE, REPOSITORY, World, eventually, holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cluster.fixtures import Kubernetes
+
+    from tests.controller.conftest import Operator
+
+    Start = Callable[..., Operator]
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+
+
+@pytest.fixture
+def only(bare_world: World) -> tuple[str, ...]:
+    """Flags of an operator that minds its own namespace, so that the session's keeps out of the way of the test."""
+    return (f"--namespace={bare_world.namespace}", f"--lock-namespace={bare_world.namespace}", "--lease-seconds=4")
+
+
+@pytest.fixture
+def account(api_server: Kubernetes, tmp_path: Path) -> Path:
+    """A kubeconfig with the rights that an installation gives, and no others."""
+    api_server.kubectl("apply", "--server-side", "-f", str(REPOSITORY / "deploy" / "operator.yaml"))
+    token = api_server.kubectl("create", "token", "mpiboot-operator", "--namespace=mpi-operator").strip()
+    config = yaml.safe_load(api_server.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_the_rights_of_an_installation_are_enough(start_operator: Start, account: Path, bare_world: World) -> None:
+    world = bare_world
+    flags = (f"--kubeconfig={account}", f"--namespace={world.namespace}", "--lock-namespace=mpi-operator")
+    operator = start_operator(*flags)
+    world.submit(policy={"suspend": True, "ttlSecondsAfterFinished": 60})
+    eventually("a launcher", world.launcher)
+    world.patch("Job", "job-launcher", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
+    world.patch("MPIJob", "job", {"spec": {"runPolicy": {"suspend": False}}})
+    world.started()
+    pod = world.launcher_pod()
+    world.run_workers(ready=True)
+    name = pod["metadata"]["name"]
+    eventually("an open gate", lambda: not (world.get("Pod", name) or pod)["spec"].get("schedulingGates"))
+    world.phase(pod, "Running")
+    world.patch("MPIJob", "job", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}})
+    eventually("one worker", lambda: len(world.workers()) == 1)
+    world.launcher_ends("Complete")
+    eventually("no workers", lambda: not world.workers())
+    eventually("a TTL", lambda: (world.launcher() or {})["spec"].get("ttlSecondsAfterFinished"))
+    world.said("MPIJobSucceeded")
+    assert operator.metric("mpi_operator_jobs_successful_total") == 1
+    assert operator.metric("mpi_operator_jobs_created_total") == 1
+    assert operator.stop(signal.SIGTERM) == 0
+
+
+def test_those_rights_hold_no_list_of_secrets(account: Path, api_server: Kubernetes) -> None:
+    for verb in ("list", "watch", "update", "delete"):
+        answer = api_server.try_kubectl("auth", "can-i", verb, "secrets", "--all-namespaces",
+                                        "--as=system:serviceaccount:mpi-operator:mpiboot-operator")  # fmt: skip
+        assert answer.stdout.strip() == "no", verb
+    assert account.exists()
+
+
+def test_an_operator_killed_in_the_middle_is_followed_by_one_that_goes_on(
+    start_operator: Start, bare_world: World, only: tuple[str, ...]
+) -> None:
+    world = bare_world
+    first = start_operator(*only)
+    world.submit()
+    world.started()
+    secret = world.get("Secret", "job-ssh")
+    first.stop(signal.SIGKILL)
+    world.run_workers()
+    world.launcher_ends("Complete")
+    start_operator(*only)
+    eventually("no workers", lambda: not world.workers())
+    assert world.condition("Succeeded")["status"] == "True"
+    after = world.get("Secret", "job-ssh")
+    assert secret
+    assert after
+    assert after["data"] == secret["data"]
+    assert len(world.events("MPIJobCreated")) == 1
+
+
+def test_one_that_ends_by_a_signal_hands_over_at_once(
+    start_operator: Start, bare_world: World, only: tuple[str, ...]
+) -> None:
+    first = start_operator(*only[:-1], "--lease-seconds=600")
+    second = start_operator(*only[:-1], "--lease-seconds=600", ready=False)
+    eventually("a second that waits", lambda: _metric(second) == 0)
+    holds(lambda: second.metric("mpi_operator_is_leader") == 0, 1)
+    assert first.stop(signal.SIGTERM) == 0
+    # With a Lease of ten minutes only its release can bring this about. The second looks every 75 s.
+    lease = bare_world.client.do("GET", f"{LEASES.format(bare_world.namespace)}/mpiboot-operator")
+    assert lease["spec"]["holderIdentity"] == ""
+    second.stop(signal.SIGKILL)
+
+
+def _metric(operator: Operator) -> Any:  # noqa: ANN401
+    try:
+        return operator.metric("mpi_operator_is_leader")
+    except OSError:
+        return None
+
+
+def test_one_that_loses_its_lease_ends_at_once(start_operator: Start, bare_world: World, only: tuple[str, ...]) -> None:
+    operator = start_operator(*only)
+    path = f"{LEASES.format(bare_world.namespace)}/mpiboot-operator"
+    stolen = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}}
+    bare_world.client.do("PATCH", path, stolen, "application/merge-patch+json")
+    assert operator.process.wait(PATIENCE) == 70
+
+
+def test_another_mpi_operator_is_given_way(start_operator: Start, bare_world: World) -> None:
+    world = bare_world
+    start_operator(f"--namespace={world.namespace}", "--no-leader-election", f"--peer-leases={world.namespace}/theirs")
+    lease = {"metadata": {"name": "theirs"}, "spec": {"holderIdentity": "them", "leaseDurationSeconds": 12}}
+    world.client.do("POST", LEASES.format(world.namespace), lease)
+    # It looks every 5 s; this wait is for that, and the next for the end of their 12 s.
+    holds(lambda: True, 7)
+    world.submit()
+    holds(lambda: not world.workers() and world.status() == {}, 3)
+    world.started()
+
+
+def test_a_kubeconfig_that_names_no_cluster_is_said(mpiboot: Callable[..., Any], tmp_path: Path) -> None:
+    empty = tmp_path / "none"
+    empty.write_text("apiVersion: v1\nkind: Config\n")
+    done = mpiboot("operator", f"--kubeconfig={empty}")
+    assert done.returncode == 2
+    assert str(empty) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_settings_are_all_said_at_once(mpiboot: Callable[..., Any]) -> None:
+    done = mpiboot("operator", "--workers=0", "--own-images=(", "--peer-leases=x")
+    assert done.returncode == 2
+    for flag in ("--workers", "--own-images", "--peer-leases"):
+        assert flag in done.stderr
+    assert "Traceback" not in done.stderr
