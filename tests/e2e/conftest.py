@@ -1,0 +1,118 @@
+"""The operator on a real node: a process with the rights that an installation gives it, for one namespace."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from cluster import network, ports
+from cluster.waiting import wait_for
+
+from tests.conftest import REPOSITORY, missing
+from tests.e2e.jobs import Jobs
+from tests.foreign.build import FOREIGN, build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import docker
+    from cluster.fixtures import Cluster
+
+STARTS_WITHIN = 60.0
+
+
+@dataclass
+class Operator:
+    """An operator process that looks after one namespace and can be killed and started again."""
+
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    def start(self) -> None:
+        """Returns when it watches."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """End it as a dying machine would: without a word."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kubeconfig with the rights of the installed operator. All of deploy/ is there, but nothing runs."""
+    if not cluster.ours:
+        missing("a node that pods and this machine share", "unset KUBECONFIG; make cluster")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(REPOSITORY / "deploy" / "crd.yaml"))
+    objects = list(yaml.safe_load_all((REPOSITORY / "deploy" / "operator.yaml").read_text()))
+    rest = [each for each in objects if each["kind"] != "Deployment"]
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=yaml.safe_dump_all(rest))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=60s")
+    account = next(each["metadata"] for each in objects if each["kind"] == "ServiceAccount")
+    token = cluster.kubectl("create", "token", account["name"], "-n", account["namespace"], "--duration=12h").strip()
+    config: dict[str, Any] = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"] = [{"name": each["name"], "user": {"token": token}} for each in config["users"]]
+    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
+
+
+@pytest.fixture(scope="module")
+def space(cluster: Cluster, installed: Path) -> Iterator[str]:
+    """A namespace that the operator looks after, once it is installed."""
+    assert installed.exists()
+    name = f"e2e-{uuid.uuid4().hex[:6]}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def operator(space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Our operator; workers check in at the node's own address."""
+    port, = ports.free(network.NODE, 1)
+    operator = Operator([
+        sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(installed), "--namespace", space,
+        # The Lease of the installation is for operators of the whole cluster.
+        "--no-leader-election", "--peer-leases", "", "--monitoring-port", "0", "--listen", network.NODE,
+        "--checkin-port", str(port), "--checkin-urls", f"http://{network.NODE}:{port}",
+    ], tmp_path_factory.mktemp("operator") / "log")
+    operator.start()
+    yield operator
+    operator.kill()
+    sys.stdout.write(operator.log.read_text())  # shown beside a failed test
+
+
+@pytest.fixture
+def jobs(cluster: Cluster, space: str, operator: Operator) -> Iterator[Jobs]:
+    """Submits jobs in the operator's namespace; they are deleted after the test, so the next finds room."""
+    assert operator.process is not None
+    assert operator.process.poll() is None, operator.log.read_text()
+    jobs = Jobs(cluster, space)
+    yield jobs
+    jobs.delete_all()
+    wait_for("the end of the test's pods", lambda: not jobs.pods(), STARTS_WITHIN)
+
+
+@pytest.fixture(scope="session")
+def foreign(docker_engine: docker.DockerClient, cluster: Cluster) -> Callable[[str], str]:
+    """The tag of an image that knows nothing of mpiboot, on the node: `foreign("peers" | "guide")`."""
+    return lambda name: cluster.load(build(docker_engine, FOREIGN / name))
+
+
+@pytest.fixture(scope="session")
+def loaded(image: Callable[[str], str], cluster: Cluster) -> Callable[[str], str]:
+    """The tag of one of our images, on the node: `loaded("openmpi")`."""
+    return lambda name: cluster.load(image(name))

@@ -1,0 +1,109 @@
+"""Jobs of every runtime, size and user run where they should: one rank on each worker, none on the launcher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.jobs import everywhere, mpijob, one_on_each, pi, ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.fixtures import Cluster
+
+    from tests.e2e.jobs import Jobs
+
+RUNTIMES = {"openmpi": "OpenMPI", "mpich": "MPICH", "intel": "Intel"}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_pi_on_two_workers(jobs: Jobs, loaded: Callable[[str], str], runtime: str) -> None:
+    job = pi(runtime, loaded(runtime), mpiImplementation=RUNTIMES[runtime], sshAuthMountPath="/home/mpiuser/.ssh")
+    assert ranks(jobs.run(job)) == one_on_each(runtime, 2)
+    assert jobs.launcher_starts(runtime) == 1
+
+
+def test_pi_on_eight_workers(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    assert ranks(jobs.run(pi("eight", loaded("openmpi"), 8))) == one_on_each("eight", 8)
+    assert jobs.launcher_starts("eight") == 1
+
+
+@pytest.mark.parametrize(("name", "user"), [("root", {"runAsUser": 0}), ("thousand", {"runAsUser": 1000}),
+                                            ("any", {"runAsUser": 1000680000, "runAsGroup": 0})])
+def test_a_job_runs_as_any_user(jobs: Jobs, loaded: Callable[[str], str], name: str, user: dict[str, int]) -> None:
+    job = everywhere(pi(name, loaded("openmpi")), securityContext=user)
+    assert ranks(jobs.run(job)) == one_on_each(name, 2)
+
+
+def test_a_launcher_that_is_a_worker_too_has_its_ranks(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    job = pi("both", loaded("openmpi"), 2, runLauncherAsWorker=True)
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"][2] = "3"
+    found = ranks(jobs.run(job))
+    launcher = [host for host in found if "launcher" in host]
+    assert len(launcher) == 1
+    assert found == {**one_on_each("both", 2), launcher[0]: 1}
+
+
+def test_slots_are_how_many_ranks_a_worker_takes(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    job = pi("slots", loaded("openmpi"), 2, slotsPerWorker=2)
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"][2] = "4"
+    assert ranks(jobs.run(job)) == {"slots-worker-0": 2, "slots-worker-1": 2}
+
+
+def test_a_foreign_image_runs_unchanged(jobs: Jobs, foreign: Callable[[str], str]) -> None:
+    command = ["mpirun", "-n", "2", "sh", "-c", "echo on $(hostname)"]
+    job = mpijob("foreign", foreign("peers"), command, sshAuthMountPath="/home/mpiuser/.ssh")
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    worker["command"] = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
+    printed = jobs.run(everywhere(job, securityContext={"runAsUser": 1000}))
+    assert sorted(line for line in printed.splitlines() if line.startswith("on ")) == [
+        "on foreign-worker-0", "on foreign-worker-1"]
+    assert jobs.launcher_starts("foreign") == 1
+
+
+def test_the_computing_centres_guide_works_without_a_failing_launcher(
+        jobs: Jobs, foreign: Callable[[str], str]) -> None:
+    job = mpijob("guide", foreign("guide"), ["mpirun"], sshAuthMountPath="/home/user/.ssh",
+                 runPolicy={"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60})
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["args"] = ["-n", "2", "sh", "-c", "echo on $(hostname)"]
+    name = jobs.submit(everywhere(job, securityContext={"runAsUser": 1000}))
+    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert sorted(line for line in jobs.output(name).splitlines() if line.startswith("on ")) == [
+        "on guide-worker-0", "on guide-worker-1"]
+    assert jobs.launcher_starts(name) == 1
+    jobs.until(name, "workers gone by cleanPodPolicy All", lambda: not jobs.pods(name, "worker"))
+
+
+def test_a_failing_program_fails_the_job_with_its_exit_code(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    job = mpijob("fails", loaded("openmpi"), ["sh", "-c", "exit 7"], runPolicy={"backoffLimit": 0})
+    # Under OnFailure, the default, Kubernetes deletes the pod of the last attempt, at times before anybody saw its end.
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    name = jobs.submit(job)
+    assert jobs.end(name) == "Failed"
+    failed = jobs.condition(name, "Failed")
+    assert failed["reason"].startswith("BackoffLimitExceeded"), jobs.told(name)
+    assert "exit code 7" in failed["message"], jobs.told(name)
+
+
+@pytest.fixture
+def restricted(cluster: Cluster, space: str) -> Any:  # noqa: ANN401 (a generator)
+    """The operator's namespace while it enforces the strictest Pod Security Standard."""
+    label = "pod-security.kubernetes.io/enforce"
+    cluster.kubectl("label", "namespace", space, f"{label}=restricted")
+    yield
+    cluster.kubectl("label", "namespace", space, f"{label}-")
+
+
+@pytest.mark.usefixtures("restricted")
+def test_our_images_run_in_a_restricted_namespace(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    job = everywhere(pi("restricted", loaded("openmpi")), securityContext={
+        "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+    for replica in job["spec"]["mpiReplicaSpecs"].values():
+        pod = replica["template"]["spec"]
+        pod["volumes"] = [{"name": "scratch", "emptyDir": {}}]  # MPI runtimes keep their sockets under /tmp
+        pod["containers"][0].update(volumeMounts=[{"name": "scratch", "mountPath": "/tmp"}], securityContext={
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+    assert ranks(jobs.run(job)) == one_on_each("restricted", 2)
