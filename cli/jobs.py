@@ -9,6 +9,10 @@ import click
 
 ENGINE = click.option("--engine", type=click.Choice(["docker", "local"]),
                       help="Only jobs of this engine.  [default: of all]")  # fmt: skip
+ANY_ENGINE = click.option("--engine", type=click.Choice(["docker", "local", "kubernetes"]),
+                          help="Only jobs of this engine.  [default: of docker and local]")  # fmt: skip
+NAMESPACE = click.option("-n", "--namespace", metavar="NAME",
+                         help="Namespace of a job of --engine kubernetes.  [default: the kubeconfig's]")  # fmt: skip
 
 
 @click.command
@@ -36,12 +40,17 @@ def ps(engine: str | None) -> int:
 @click.argument("job")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what the launcher prints.")
-@ENGINE
-def logs(job: str, follow: bool, quiet: bool, engine: str | None) -> int:
+@ANY_ENGINE
+@NAMESPACE
+def logs(job: str, follow: bool, quiet: bool, engine: str | None, namespace: str | None) -> int:
     """Print the output of a JOB: the launcher's stdout to stdout, everything else to stderr.
 
     Exit codes: 0 printed; 2 there is no such job, or the engine does not answer.
     """
+    if engine == "kubernetes":
+        from mpiboot.cli import cluster
+
+        return cluster.logs(job, namespace, follow=follow)
     from mpiboot.engines import jobs
     from mpiboot.engines.output import Output
 
@@ -57,12 +66,17 @@ def logs(job: str, follow: bool, quiet: bool, engine: str | None) -> int:
 
 @click.command
 @click.argument("names", nargs=-1, metavar="JOB...", required=True)
-@ENGINE
-def delete(names: tuple[str, ...], engine: str | None) -> int:
+@ANY_ENGINE
+@NAMESPACE
+def delete(names: tuple[str, ...], engine: str | None, namespace: str | None) -> int:
     """End each JOB and remove all that belongs to it.
 
     Exit codes: 0 gone; 1 the engine would not remove something; 2 there is no such job.
     """
+    if engine == "kubernetes":
+        from mpiboot.cli import cluster
+
+        return max(cluster.delete(name, namespace) for name in names)
     from mpiboot.engines import jobs
 
     found = jobs.engines(engine)

@@ -67,6 +67,10 @@ def run(
         program = _program(image, words, processes, workers, slots, env, mpi, ssh_dir, name)
     elif image or words is not None or processes or env or slots:
         raise click.UsageError("-f brings the whole job: leave out IMAGE, the program, -n, --slots and -e")
+    if engine == "kubernetes":
+        from mpiboot.cli import cluster
+
+        return cluster.run(cluster.manifest_of(manifest, name, program), quiet=quiet)
     return start(Wanted(manifest, name, program, engine, timeline, verbose, quiet, allow_host_path))
 
 

@@ -118,6 +118,16 @@ class Api:
         except NO_ANSWER as error:
             raise UnreachableError(f"watch of {kind.plural}: {_why(error)}") from error
 
+    async def text(self, path: str, **params: str) -> AsyncIterator[bytes]:
+        """The answer's bytes as they come, for as long as they come: a pod's log."""
+        request = Request("GET", path, params, timeout=aiohttp.ClientTimeout(total=None, sock_connect=30))
+        try:
+            async with await self._answer(request) as answer:
+                async for chunk in answer.content.iter_any():
+                    yield chunk
+        except NO_ANSWER as error:
+            raise UnreachableError(f"GET {path}: {_why(error)}") from error
+
     async def send(self, request: Request) -> Object:
         """The answer's object. Waits as the server says when it is throttled; nothing else is tried again here."""
         for attempt in range(THROTTLED_TRIES):

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.containers import NoEngineError
-from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from docker import APIClient
 
-ENGINES = ("docker", "local", "kubernetes")
+ENGINES = ("docker", "local")
 
 
 def docker_or_local(wanted: str | None, note: Callable[[str], None]) -> APIClient | None:
     """The Docker engine's client, or None for processes on this machine."""
-    if wanted == "kubernetes":
-        raise UserError("--engine kubernetes comes with the operator, which this release does not have yet; "
-                        "use docker or local")  # fmt: skip
     if wanted == "local":
         return None
     from mpiboot.engines.docker import client

@@ -49,12 +49,21 @@ class Requested:
 
 def from_file(path: str, name: str | None) -> Requested:
     """The job in a manifest file; `-` is stdin. `name` replaces the manifest's."""
-    source = "stdin" if path == "-" else path
+    return from_text(text_of(path), path, name)
+
+
+def text_of(path: str) -> str:
+    """A manifest file's text; `-` is stdin."""
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+        return sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"cannot read {path}: {why}") from error
+
+
+def from_text(text: str, path: str, name: str | None) -> Requested:
+    """The job in the text of a manifest file."""
+    source = "stdin" if path == "-" else path
     loaded = manifest.load(text, source)
     if name is not None and isinstance(loaded.data.get("metadata"), dict):
         renamed = {**loaded.data, "metadata": {**loaded.data["metadata"], "name": name}}
