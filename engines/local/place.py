@@ -120,7 +120,8 @@ class LocalPlace:
             target.write_bytes(file.data)
             # Of this user alone, whatever a pod of any user would need.
             target.chmod(0o700 if file.mode & 0o111 else 0o600)
-        Path(self._scratch, "tmp").mkdir(mode=0o700)
+        for program in planned_here.programs:
+            Path(self._scratch, "tmp", program.who).mkdir(mode=0o700, parents=True)
 
     def _start(self, who: str) -> None:
         if self._cancelled.is_set():
@@ -135,10 +136,16 @@ class LocalPlace:
 
     def _environment(self, program: Program) -> dict[str, str]:
         env = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}
-        env |= {"TMPDIR": str(Path(self._scratch, "tmp")), **program.env}
+        # Each has a place of its own for what runtimes keep in files named by the host, which is the same for all.
+        own = str(Path(self._scratch, "tmp", program.who))
+        env |= {"TMPDIR": own, **program.env}
         env["PATH"] = tools.path()
         # All hosts of the job are this one, so all traffic stays on it, also where there is no other interface.
         env |= {"OMPI_MCA_btl_tcp_if_include": "lo"}
+        if program.who != LAUNCHER:
+            # The memory that ranks of a host share is such a file too: with one for two workers, ranks crashed now and
+            # then. Not for the launcher: what it has in its environment, all ranks get.
+            env |= {"OMPI_MCA_btl_sm_backing_directory": own}
         if os.getuid() == 0:
             env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if program.who == LAUNCHER and self.marks.wanted:
