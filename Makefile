@@ -12,10 +12,10 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images push test check bench clean
+.PHONY: help setup engine runtimes demo images test check cluster cluster-down bench clean
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## Run an MPI program on two workers: everything from nothing
 	@$(SETUP) venv ssh engine
@@ -48,6 +48,13 @@ check: ## Lint, type check, and check the order of imports
 	@$(BIN)/mypy --no-error-summary bench
 	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 	@echo "check: lint, types and imports are in order"
+
+cluster: ## Start a real Kubernetes node for tests: 8 s, and 11 minutes to build it once
+	@$(SETUP) venv
+	@$(BIN)/python tools/cluster up
+
+cluster-down: ## End the node, and remove all that it left on this machine
+	@$(BIN)/python tools/cluster down
 
 bench: ## Measure the speeds and sizes that the project promises; NAMES="images launch" for some
 	@$(SETUP) venv ssh engine runtimes

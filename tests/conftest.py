@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import docker
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# The test cluster's fixtures live beside the code that builds and starts it.
+sys.path.insert(0, str(REPOSITORY / "tools"))
+pytest_plugins = ["cluster.fixtures"]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
 
 
