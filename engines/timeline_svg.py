@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from mpiboot.engines.timeline import Event, Lane, lanes
+from mpiboot.engines.timeline import Event, Lane, in_order, lanes
 from mpiboot.engines.timeline_scale import Scale, scale_for
 from mpiboot.engines.timeline_style import COLOURS, style
 
@@ -54,7 +54,7 @@ def draw(events: Sequence[Event], title: str) -> str:
         f'<text class="dim" x="24" y="57">{_escaped(_summary(events))}</text>',
         *_axis(scale, bottom),
         *_first_rank(events, scale, bottom),
-        *(part for i, lane in enumerate(rows) for part in _lane(lane, TOP + LANE * i, scale, _end(events))),
+        *(part for i, lane in enumerate(rows) for part in _lane(lane, TOP + LANE * i, scale, events)),
         *_fold(scale, len(rows)),
         *_legend(height - 26),
         "</svg>",
@@ -69,11 +69,11 @@ def _axis(scale: Scale, bottom: float) -> Iterator[str]:
         yield f'<text class="small dim" x="{x}" y="{TOP - 12}" text-anchor="middle">{label}</text>'
 
 
-def _lane(lane: Lane, top: float, scale: Scale, end: float) -> Iterator[str]:
+def _lane(lane: Lane, top: float, scale: Scale, all_events: Sequence[Event]) -> Iterator[str]:
     middle = top + 27
     yield f"<g><title>{_escaped(_told(lane.events))}</title>"
     yield f'<text class="name" x="{LEFT - 16}" y="{middle + 4}" text-anchor="end">{_escaped(_short(lane.who))}</text>'
-    for phase, begin, finish in phases(lane, end):
+    for phase, begin, finish in phases(lane, _end(all_events), _all_ready(all_events)):
         x, thick = scale.x(begin), 4 if phase == "whole" else 12
         width = max(scale.x(finish) - x, 1.0)
         shape = f'x="{_number(x)}" y="{middle - thick // 2}" width="{_number(width)}" height="{thick}" rx="2"'
@@ -87,19 +87,35 @@ def _lane(lane: Lane, top: float, scale: Scale, end: float) -> Iterator[str]:
     yield "</g>"
 
 
-def phases(lane: Lane, end: float) -> list[tuple[str, float, float]]:
-    """What the lane did from when to when. What never ended is drawn until `end`; the job is one thing throughout."""
+def phases(lane: Lane, end: float, all_ready: float | None = None) -> list[tuple[str, float, float]]:
+    """What the lane did from when to when. What never ended is drawn until `end`; the job is one thing throughout.
+
+    A worker that did not check in says nothing of its own readiness: it was ready when its launcher found all so.
+    """
     if lane.who == "job":
         return [("whole", lane.events[0].at_seconds, end)]
     found: list[tuple[str, float, float]] = []
     phase, since = "", 0.0
-    for event in lane.events:
+    for event in _completed(lane, all_ready):
         following = PHASES.get(event.name, phase)
         if following != phase:
             found.append((phase, since, event.at_seconds))
             phase, since = following, event.at_seconds
     found.append((phase, since, end))
     return [part for part in found if part[0] in COLOURS]
+
+
+def _completed(lane: Lane, all_ready: float | None) -> Sequence[Event]:
+    if all_ready is None or "worker" not in lane.who:
+        return lane.events
+    before = [PHASES.get(event.name) for event in lane.events if event.at_seconds <= all_ready]
+    if "ready" in before or before[-1:] == ["over"]:
+        return lane.events
+    return in_order([*lane.events, Event("ready", lane.who, all_ready)])
+
+
+def _all_ready(events: Sequence[Event]) -> float | None:
+    return next((event.at_seconds for event in events if (event.who, event.name) == ("launcher", "ready")), None)
 
 
 def labels(lane: Lane, scale: Scale) -> list[tuple[Event, float]]:

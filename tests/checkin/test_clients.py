@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mpiboot.checkin import wire
 from mpiboot.checkin.client import Posted, Report, Stream, post
 from mpiboot.checkin.picture import Pod
 from mpiboot.checkin.wire import WireError
@@ -83,13 +85,23 @@ def test_a_worker_without_an_address_posts_the_one_it_reaches_the_server_from(se
     assert until(listen(served.url), lambda s: s.connected).workers[0].address == "127.0.0.1"
 
 
-def test_a_quiet_stream_beats_and_stays(serve: Serve, listen: Listen) -> None:
-    served = serve(beat_every=0.02)
-    stream = listen(served.url, silent_for=1.0)
+def test_a_quiet_stream_beats(serve: Serve) -> None:
+    served = serve(beat_every=0.01)
+    with socket.create_connection((served.host, served.port), timeout=PATIENCE) as sock, sock.makefile("rb") as lines:
+        sock.sendall(wire.form_request("GET", wire.stream_path(JOB), "server", TOKEN))
+        while lines.readline().strip():
+            pass  # the head of the answer
+        kinds = [json.loads(lines.readline())["type"] for _ in range(4)]
+    assert kinds == ["snapshot", "beat", "beat", "beat"]
+
+
+def test_beats_keep_a_stream_and_are_no_news(serve: Serve, listen: Listen) -> None:
+    served = serve(beat_every=0.05)
+    stream = listen(served.url, silent_for=2.0)
     until(stream, lambda s: s.connected)
-    time.sleep(1.5)  # longer than the client would wait in silence: only beats can have kept it
+    time.sleep(2.5)  # longer than the client would wait in silence: only beats can have kept it
     assert stream.latest.connected
-    assert stream.poll() is None, "beats are not news"
+    assert stream.poll() is None
 
 
 def test_a_server_that_falls_silent_is_left(listen: Listen) -> None:

@@ -121,6 +121,20 @@ def test_phases_follow_each_other_and_an_unknown_event_changes_none() -> None:
     assert phases(lane, 9) == [("setting-up", 0, 2), ("coming-up", 2, 3), ("ready", 3, 9)]
 
 
+def test_a_worker_that_says_nothing_is_ready_when_its_launcher_found_all_ready() -> None:
+    silent = Lane("worker-0", (Event("started", "worker-0", 1),))
+    assert phases(silent, 9, all_ready=3) == [("coming-up", 1, 3), ("ready", 3, 9)]
+    told = Lane("worker-0", (Event("started", "worker-0", 1), Event("checked in", "worker-0", 2)))
+    assert phases(told, 9, all_ready=3) == [("coming-up", 1, 2), ("ready", 2, 9)]
+    gone = Lane("worker-0", (Event("started", "worker-0", 1), Event("exit", "worker-0", 2)))
+    assert phases(gone, 9, all_ready=3) == [("coming-up", 1, 2)]
+    others = Lane("launcher", (Event("started", "launcher", 1),))
+    assert phases(others, 9, all_ready=3) == [("coming-up", 1, 9)]
+    picture = ET.fromstring(svg([*silent.events, Event("ready", "launcher", 3)]))
+    assert sum(1 for bar in picture.iter(f"{SVG}rect") if bar.get("class") == "ready") == 3, "two bars and the legend"
+    assert sum(1 for _ in picture.iter(f"{SVG}circle")) == 2, "marks are for what was told"
+
+
 def test_a_worker_that_ended_and_came_back_leaves_a_gap() -> None:
     told = [("started", 0), ("exit", 1), ("started", 3), ("exit", 4)]
     lane = Lane("w", tuple(Event(name, "w", at) for name, at in told))
