@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpiboot.job import names
@@ -36,13 +36,22 @@ class Observed:
     workers: tuple[PodView, ...] = ()
     service: ObjectView | None = None
     config_map: ObjectView | None = None
+    # Asked for many times in one look, and there may be a thousand workers.
+    _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def wanted_workers(self, job: Job) -> tuple[PodView, ...]:
         """The workers that count: not on their way out, and within the number that the job asks for."""
-        return tuple(pod for pod in self.workers if not pod.meta.deleting and 0 <= pod.index < job.workers)
+        mark = ("wanted", job.workers)
+        if mark not in self._found:
+            wanted = (pod for pod in self.workers if not pod.meta.deleting and 0 <= pod.index < job.workers)
+            self._found[mark] = tuple(wanted)
+        return self._found[mark]
 
     def ready_workers(self, job: Job) -> tuple[PodView, ...]:
-        return tuple(pod for pod in self.wanted_workers(job) if pod.ready and not pod.ended)
+        mark = ("ready", job.workers)
+        if mark not in self._found:
+            self._found[mark] = tuple(pod for pod in self.wanted_workers(job) if pod.ready and not pod.ended)
+        return self._found[mark]
 
     def all_ready(self, job: Job) -> bool:
         return len(self.ready_workers(job)) == job.workers

@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 
 FIRST_BACK_OFF = 0.05  # seconds; doubles with each failure in a row
 LONGEST_BACK_OFF = 60.0
+# A big job changes all the time while it starts, and a look at it is dear: it may take this part of our time.
+SHARE = 0.25
+LONGEST_REST = 0.3
 
 
 class Queue:
@@ -36,6 +39,7 @@ class Queue:
         self._again: set[str] = set()  # added while running
         self._later: dict[str, asyncio.TimerHandle] = {}
         self._failures: dict[str, int] = {}
+        self._rests: dict[str, float] = {}  # until when a key is not handled, by the loop's clock
 
     def __len__(self) -> int:
         """How many keys wait or run."""
@@ -43,6 +47,7 @@ class Queue:
 
     def add(self, key: str, after: float = 0.0) -> None:
         """Have the key handled, now or after some seconds. Of several delays the shortest counts."""
+        after = max(after, self._rests.get(key, 0.0) - asyncio.get_running_loop().time())
         if after > 0:
             self._add_later(key, after)
             return
@@ -67,28 +72,42 @@ class Queue:
                 group.create_task(self._work(), name=f"worker {number}")
 
     def _add_later(self, key: str, after: float) -> None:
+        if key in self._running:
+            self._again.add(key)
+            return
         loop = asyncio.get_running_loop()
         known = self._later.get(key)
         if known and known.when() <= loop.time() + after:
             return
         if known:
             known.cancel()
-        self._later[key] = loop.call_later(after, self.add, key)
+        self._later[key] = loop.call_later(after, self._due, key)
+
+    def _due(self, key: str) -> None:
+        del self._later[key]
+        self.add(key)
+
+    def _rest(self, key: str, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._rests[key] = loop.time() + seconds
+        loop.call_later(seconds, self._rests.pop, key, None)
 
     async def _work(self) -> None:
         while True:
             key = await self._ready.get()
             self._waiting.discard(key)
             self._running.add(key)
+            busy = time.thread_time()
             try:
                 after = await self._once(key)
             finally:
                 self._running.discard(key)
+            self._rest(key, min((time.thread_time() - busy) * (1 / SHARE - 1), LONGEST_REST))
             if key in self._again:
                 self._again.discard(key)
-                self.add(key)
-            elif after is not None:
-                self.add(key, max(after, 0.001))
+                after = 0.0
+            if after is not None:
+                self.add(key, after)
 
     async def _once(self, key: str) -> float | None:
         started = time.monotonic()

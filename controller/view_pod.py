@@ -22,6 +22,7 @@ class PodView:
     meta: Meta
     key: str
     role: str  # launcher or worker
+    index: int  # a worker's number; -1 for others
     phase: str
     ready: bool
     started: bool  # its main container runs
@@ -48,12 +49,6 @@ class PodView:
         return self.meta.version
 
     @property
-    def index(self) -> int:
-        """A worker's number, from its name: the label counts differently where the launcher works too."""
-        tail = self.meta.name.rpartition("-")[2]
-        return int(tail) if tail.isdigit() else -1
-
-    @property
     def ended(self) -> bool:
         return self.phase in {"Succeeded", "Failed"}
 
@@ -75,6 +70,7 @@ def pod_view(found: Object) -> PodView | None:
         meta=meta(found),
         key=key,
         role=(fields.get("labels") or {}).get(labels.JOB_ROLE, ""),
+        index=_index(fields["name"]),
         phase=status.get("phase", "Pending"),
         ready=ready.get("status") == "True",
         started=any("running" in each.get("state", {}) for each in containers),
@@ -88,6 +84,12 @@ def pod_view(found: Object) -> PodView | None:
         restarts=sum(each.get("restartCount", 0) for each in containers),
         ready_at=ready.get("lastTransitionTime", "") or "",
     )
+
+
+def _index(name: str) -> int:
+    """From the name: the label counts differently where the launcher works too."""
+    tail = name.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else -1
 
 
 def _container_reason(containers: list[dict[str, Any]]) -> str:

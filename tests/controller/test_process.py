@@ -11,7 +11,7 @@ import yaml
 from tests.controller.conftest import PATIENCE, REPOSITORY, World, eventually, holds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cluster.fixtures import Kubernetes
@@ -23,9 +23,17 @@ if TYPE_CHECKING:
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
+@pytest.fixture(autouse=True)
+def _alone(operator: Operator) -> Iterator[None]:
+    """The operator of the other tests, which minds all namespaces, stands still meanwhile."""
+    operator.process.send_signal(signal.SIGSTOP)
+    yield
+    operator.process.send_signal(signal.SIGCONT)
+
+
 @pytest.fixture
 def only(bare_world: World) -> tuple[str, ...]:
-    """Flags of an operator that minds its own namespace, so that the session's keeps out of the way of the test."""
+    """Flags of an operator that minds its own namespace."""
     return (f"--namespace={bare_world.namespace}", f"--lock-namespace={bare_world.namespace}", "--lease-seconds=4")
 
 

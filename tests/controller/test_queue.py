@@ -1,0 +1,147 @@
+"""The queue: in order for a key, in parallel for many, patient with failures, forgetful of what is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from mpiboot.controller.api_error import TroubleError
+from mpiboot.controller.queue import Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+PATIENCE = 20.0
+
+
+def run(handle: Callable[[str], Awaitable[float | None]], use: Callable[[Queue], Awaitable[None]]) -> None:
+    """Use a queue of four workers."""
+
+    async def main() -> None:
+        queue = Queue(handle, 4)
+        task = asyncio.create_task(queue.run())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await use(queue)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_a_key_is_never_handled_twice_at_once_and_changes_meanwhile_mean_once_more() -> None:
+    calls, at_once, most = 0, 0, 0
+    going, begun = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: str) -> None:
+        nonlocal calls, at_once, most
+        calls, at_once = calls + 1, at_once + 1
+        most = max(most, at_once)
+        begun.set()
+        await going.wait()
+        at_once -= 1
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        await begun.wait()
+        for _ in range(5):
+            queue.add("a")
+        going.set()
+        while calls < 2 or len(queue):
+            await asyncio.sleep(0.01)
+
+    run(handle, use)
+    assert (calls, most) == (2, 1)
+
+
+def test_different_keys_are_handled_at_once() -> None:
+    together = asyncio.Barrier(4)
+
+    async def handle(_: str) -> None:
+        await together.wait()
+
+    async def use(queue: Queue) -> None:
+        for key in "abcd":
+            queue.add(key)
+        while len(queue):
+            await asyncio.sleep(0.01)
+
+    run(handle, use)
+
+
+def test_a_wish_to_be_handled_later_is_kept() -> None:
+    calls = 0
+
+    async def handle(_: str) -> float | None:
+        nonlocal calls
+        calls += 1
+        return 0.05 if calls < 3 else None
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        while calls < 3:
+            await asyncio.sleep(0.01)
+
+    run(handle, use)
+
+
+def test_failures_come_again_with_growing_pauses_that_end_with_the_object() -> None:
+    times: list[float] = []
+    done = asyncio.Event()
+
+    async def handle(_: str) -> None:
+        times.append(asyncio.get_running_loop().time())
+        if len(times) == 5:
+            done.set()
+            return
+        raise TroubleError("no")
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        await done.wait()
+        pauses = [b - a for a, b in pairwise(times)]
+        assert pauses[3] > pauses[0] * 3
+        assert "a" not in queue._failures
+        queue._failures["b"] = 30
+        queue.forget("b")
+        assert queue._failures == {}
+
+    run(handle, use)
+
+
+def test_one_broken_key_does_not_end_the_work_on_others() -> None:
+    seen = asyncio.Event()
+
+    async def handle(key: str) -> None:
+        if key == "bad":
+            raise RuntimeError("a mistake of ours")
+        seen.set()
+
+    async def use(queue: Queue) -> None:
+        queue.add("bad")
+        queue.add("good")
+        await seen.wait()
+
+    run(handle, use)
+
+
+def test_a_dear_key_rests_before_it_is_handled_again() -> None:
+    times: list[float] = []
+
+    async def handle(_: str) -> None:
+        times.append(asyncio.get_running_loop().time())
+        busy_until = time.thread_time() + 0.05  # of this thread's own time: the machine may be busy
+        while time.thread_time() < busy_until:
+            pass
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        while len(times) < 3:
+            queue.add("a")
+            await asyncio.sleep(0.005)
+
+    run(handle, use)
+    assert all(b - a > 0.1 for a, b in pairwise(times))
