@@ -73,6 +73,7 @@ def build(
     """
     from mpiboot.containers import connect
     from mpiboot.images.build import Builder, OnBase
+    from mpiboot.images.check.stop import stopping_by_signal
     from mpiboot.images.foreign import probe
     from mpiboot.images.progress import Progress
 
@@ -85,9 +86,10 @@ def build(
         probe(engine, base)
         on = OnBase(base, tag)
     try:
-        Builder(engine, _table(matrix), Progress()).build(chosen, on, fresh=fresh)
-    except KeyboardInterrupt:
-        print("mpiboot: stopped; the images that were complete are kept, nothing else is left", file=sys.stderr)
+        with stopping_by_signal():
+            Builder(engine, _table(matrix), Progress()).build(chosen, on, fresh=fresh)
+    except SystemExit:
+        print("mpiboot: stopped; images that were complete are kept, nothing else is left behind", file=sys.stderr)
         raise
 
 

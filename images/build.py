@@ -58,7 +58,7 @@ class OnBase:
 
 
 class Builder:
-    """Builds rows with one engine. Used in a `with`: leaving it ends every build that still runs."""
+    """Builds rows with one engine. However `build` is left, no build goes on and no draft stays."""
 
     def __init__(self, engine: docker.DockerClient, matrix: Matrix, progress: Progress) -> None:
         self._engine = engine
@@ -133,7 +133,7 @@ class Builder:
         if step is None:
             return BuildError(f"{name}: the engine did not build it: {last_line(chr(10).join(steps.loose))}")
         self._progress.tell("\n".join(f"  {name} | {line}" for line in step.log))
-        return BuildError(f"{name}: the step '{step.name}' failed{_hint(step.log)}; its log is above")
+        return BuildError(f"{name}: the step '{step.name}' failed{hint(step.log)}; its log is above")
 
     def _publish(self, row: Image, draft: str, base: str, on: OnBase | None) -> Built:
         """Label the draft with what it says about itself and tag it, unless the tags stand for the same already."""
@@ -184,7 +184,7 @@ class Builder:
                 process.terminate()
 
 
-def _hint(log: Sequence[str]) -> str:
+def hint(log: Sequence[str]) -> str:
     """What the log of a failed step says that a person can do something about."""
     text = "\n".join(log)
     if re.search(r"no space left on device", text, re.IGNORECASE):

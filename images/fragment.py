@@ -6,32 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 import mpiboot
-from mpiboot.images.context import RECIPES
 from mpiboot.images.foreign import SUPPORTED
 from mpiboot.images.matrix import KIT, REPOSITORY
+from mpiboot.images.stages import DOCKERFILE, stages
 
 if TYPE_CHECKING:
     from mpiboot.images.matrix import Image
 
-_FROM = re.compile(r"FROM \S+ AS (?P<stage>\S+)")
 _ARG = re.compile(r"ARG (?P<name>\w+)(?P<default>=.*)?")
-
-
-def stages(dockerfile: str) -> dict[str, list[str]]:
-    """The lines of each stage, without its FROM and without the headings between groups."""
-    found: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in dockerfile.splitlines():
-        if match := _FROM.match(line):
-            current = found.setdefault(match["stage"], [])
-        elif line.strip() and not line.startswith("# ----"):
-            current.append(line)
-    return found
 
 
 def lines(row: Image) -> str:
     """What to paste after the FROM, and whatever else, of an own Dockerfile."""
-    known = stages((RECIPES / "Dockerfile").read_text())
+    known = stages(DOCKERFILE.read_text())
     given = {"RUNTIME": row.runtime, "ACCEL": row.accel, "KIND": row.kind, **row.arguments}
     steps = [line for stage in ("ssh", row.runtime, row.accel, row.kind, "image") for line in known.get(stage, [])]
     return "\n".join([*_head(row), *[_own(line, given) for line in steps]])

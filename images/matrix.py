@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.images.stages import DOCKERFILE, stages
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ OWN = Path(__file__).with_name("matrix.toml")
 REPOSITORY = "mpiboot"
 KIT = "kit"  # the kind, and the name, of the image that only carries the build steps to other people's Dockerfiles
 ARCHITECTURES = ("amd64", "arm64")
+
+_NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 
 
 class MatrixError(UserError):
@@ -108,12 +112,13 @@ def read(table: Mapping[str, Any], source: str) -> Matrix:
     common = table.get("arguments", {})
     rows: dict[str, Image] = {}
     problems += _texts("arguments", common)
+    common = common if isinstance(common, dict) else {}
     images = table.get("images", {})
     if not isinstance(images, dict) or not images:
         problems.append("images: must be a table with a row for each image")
         images = {}
     for name, row in images.items():
-        found = list(_row_problems(f"images.{name}", row))
+        found = list(_name_problems(name)) + list(_row_problems(f"images.{name}", row))
         problems += found
         if not found:
             rows[name] = _row(name, row, common)
@@ -137,10 +142,16 @@ def _row(name: str, row: Mapping[str, Any], common: Mapping[str, str]) -> Image:
     )
 
 
+def _name_problems(name: str) -> Iterable[str]:
+    if not _NAME.fullmatch(name):
+        yield f"images.{name}: not a name for an image: small letters, digits, and single . _ - between them"
+
+
 def _row_problems(where: str, row: object) -> Iterable[str]:
     if not isinstance(row, dict):
         yield f"{where}: must be a table, is {row!r}"
         return
+    known = stages(DOCKERFILE.read_text())
     yield from _unknown(f"{where}.", row, {f.name for f in fields(Image)} - {"name"})
     for key in ("runtime", "accel", "kind"):
         if key not in row:
@@ -148,10 +159,13 @@ def _row_problems(where: str, row: object) -> Iterable[str]:
     for key in ("runtime", "accel", "kind", "base"):
         if key in row and not (isinstance(row[key], str) and row[key]):
             yield f"{where}.{key}: must be a word, is {row[key]!r}"
+        elif key in row and key != "base" and row.get("kind") != KIT and row[key] not in known:
+            yield f"{where}.{key}: the Dockerfile has no stage {row[key]!r}{nearest(row[key], known)}"
     if not isinstance(row.get("only_when_named", False), bool):
         yield f"{where}.only_when_named: must be true or false, is {row['only_when_named']!r}"
     yield from _texts(f"{where}.arguments", row.get("arguments", {}))
-    if not isinstance(row.get("arch", []), list) or not set(row.get("arch", [])) <= set(ARCHITECTURES):
+    arch = row.get("arch", [])
+    if not isinstance(arch, list) or any(one not in ARCHITECTURES for one in arch):
         yield f"{where}.arch: must be a list of {' and '.join(ARCHITECTURES)}, is {row['arch']!r}"
 
 

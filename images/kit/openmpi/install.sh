@@ -25,8 +25,10 @@ apt_install openmpi-bin
 # In files, because the environment and the command line win over them. Open MPI 5 reads the second, 4 the first.
 # (Debian's file ends without a newline.)
 printf '\n%s\n' 'hwloc_base_binding_policy = none' >>/etc/openmpi/openmpi-mca-params.conf
+# Open MPI 5's daemons fork from 16 threads, and forget a rank that ends before its thread has noted the pid: mpirun then waits
+# for ever, on a busy machine once in ten short jobs. Without the threads there is no such gap.
 for directory in /etc/openmpi /etc/prte; do
     mkdir -p "$directory"
-    printf '\n%s\n' 'hwloc_default_binding_policy = none' >>"$directory/prte-mca-params.conf"
+    printf '\n%s\n' 'hwloc_default_binding_policy = none' 'odls_base_max_threads = 0' >>"$directory/prte-mca-params.conf"
 done
 tidy
