@@ -50,7 +50,8 @@ async def _follow(remote: Remote, name: str, say: Callable[[str], None]) -> int:
 def in_words(look: Look) -> str:
     """State, workers and reason in a line."""
     status = look.status
-    workers = f", {status['workers']} workers ready" if "workers" in status else ""
+    shown = "workers" in status and not look.conditions.finished
+    workers = f", {status['workers']} workers ready" if shown else ""
     reason = f": {status['reason']}" if status.get("reason") else ""
     return f"{status.get('state', 'Submitted')}{workers}{reason}"
 

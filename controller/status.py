@@ -147,9 +147,11 @@ class _Step:
         self.status["replicaStatuses"] = self.replicas
         state, reason = phase_and_reason(self.job, self.seen, self.conditions, trouble)
         self.status["state"] = state
-        self.status.pop("reason", None)
+        before = self.status.pop("reason", "")
         if reason:
             self.status["reason"] = reason
+        if state == "Waiting" and reason and reason != before:
+            self._say("Normal", "WaitingForWorkers", reason)
         if not self.conditions.finished:
             ready = 0 if self.job.run_policy.suspend else len(self.seen.ready_workers(self.job))
             self.status["workers"] = f"{ready}/{self.job.workers}"

@@ -102,6 +102,7 @@ def test_the_status_says_what_a_worker_lacks(world: World) -> None:
     world.phase(world.workers()[1], "Pending", conditions=[unschedulable])
     wanted = "worker-1: Unschedulable: 0/3 nodes are available: insufficient nvidia.com/gpu."
     eventually("the reason", lambda: world.status().get("reason") == wanted)
+    assert world.said("WaitingForWorkers")["message"] == wanted
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
     container = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}
     world.phase(world.workers()[0], "Pending", containerStatuses=[container])
