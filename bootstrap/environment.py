@@ -71,6 +71,9 @@ def _ours(setting: Setting) -> dict[str, str]:
         "PRTE_MCA_prte_keep_fqdn_hostnames": "1",
         "PRTE_MCA_plm_ssh_agent": setting.shim,
         "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        # Open MPI 5's daemons fork from threads, and forget a rank that ends before its thread has noted the pid:
+        # `mpirun hostname` then waits for ever. Without the threads there is no such gap.
+        "PRTE_MCA_odls_base_max_threads": "0",
         "HYDRA_HOST_FILE": setting.hydra_hostfile,
         "HYDRA_LAUNCHER": "ssh",
         "HYDRA_LAUNCHER_EXEC": setting.shim,

@@ -115,6 +115,8 @@ def open_mpi(job: Job) -> tuple[dict[str, str], dict[str, str]]:
         # Two containers on a node do not see each other and would bind their first ranks to the same core.
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         "PRTE_MCA_hwloc_default_binding_policy": "none",
+        # Its daemons' threads forget ranks that end at once, and mpirun then waits for ever.
+        "PRTE_MCA_odls_base_max_threads": "0",
     }
     if job.hosts > OPEN_MPI_FLAT_UP_TO:
         usual |= {"OMPI_MCA_plm_rsh_no_tree_spawn": "1", "PRTE_MCA_plm_ssh_no_tree_spawn": "1"}

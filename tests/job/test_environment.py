@@ -50,6 +50,7 @@ RUNTIMES = {
         "PRTE_MCA_prte_set_default_slots": "3",
         "PRTE_MCA_plm_ssh_args": SSH,
         "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "PRTE_MCA_odls_base_max_threads": "0",
     },
     "Intel": {
         "I_MPI_HYDRA_HOST_FILE": HOSTFILE,
