@@ -33,11 +33,11 @@ LEAVES = [(path, command) for path, command in TREE if not isinstance(command, c
 @pytest.mark.parametrize(("path", "command"), TREE, ids=[path for path, _ in TREE])
 def test_help_starts_with_a_verb_and_lists_exit_codes(path: str, command: click.Command) -> None:
     text = command.help or ""
-    first = text.split()[0] if text else ""
+    first = text.split()[0].rstrip(",") if text else ""
     assert re.fullmatch(r"[A-Z][a-z]+", first), f"{path}: {text[:60]!r}"
     assert not first.endswith(("ing", "ed")), f"{path}: {first}"
     if not isinstance(command, click.Group):
-        assert re.search(r"[Ee]xit codes?:", text), f"{path} does not list its exit codes"
+        assert re.search(r"[Ee]xit codes?:", text + (command.epilog or "")), f"{path} does not list its exit codes"
 
 
 @pytest.mark.parametrize(("path", "command"), LEAVES, ids=[path for path, _ in LEAVES])
