@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass
@@ -18,6 +24,19 @@ class Metrics:
     reconcile_seconds: float = 0.0
     queued: int = 0
     info: dict[str, tuple[str, str]] = field(default_factory=dict)  # job's key -> launcher, namespace
+
+    @contextmanager
+    def reconcile(self) -> Iterator[None]:
+        """Count a look at a job, and its failure."""
+        began = time.monotonic()
+        try:
+            yield
+        except Exception:
+            self.reconcile_errors += 1
+            raise
+        finally:
+            self.reconciles += 1
+            self.reconcile_seconds += time.monotonic() - began
 
     def text(self) -> str:
         lines: list[str] = []

@@ -133,7 +133,8 @@ class Replica:
 
     async def _handle(self, key: str) -> float | None:
         if self._metrics.leader and not self._peers.holder:
-            return await self._reconciler.handle(key)
+            with self._metrics.reconcile():
+                return await self._reconciler.handle(key)
         self._show(key, self._reconciler.view(key))
         return None
 

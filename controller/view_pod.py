@@ -124,7 +124,7 @@ def _containers(status: dict[str, Any], field: str) -> str:
         if (waiting := state.get("waiting")) and waiting.get("reason", "") not in _NORMAL:
             last = (each.get("lastState") or {}).get("terminated")
             return _words(waiting["reason"], waiting.get("message", "")) + (f"; before: {_ended(last)}" if last else "")
-        if (ended := state.get("terminated")) and (ended.get("exitCode") or field == "containerStatuses"):
+        if (ended := state.get("terminated")) and ended.get("exitCode"):
             return _ended(ended)
     return ""
 
