@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 RESULTS = HERE / "results"
+BUSY = 0.5  # processes ready to run, for each processor: beyond it, others take time away
 HELPERS = {"run", "harness"}
 
 
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _measure(name: str, module: ModuleType) -> int:
     print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
-    begun = time.monotonic()
+    begun, load = time.monotonic(), os.getloadavg()[0]
     try:
         rows: list[Row] = module.measure()
         versions: dict[str, str] = module.versions() if hasattr(module, "versions") else {}
@@ -60,7 +61,9 @@ def _measure(name: str, module: ModuleType) -> int:
         return 1
     for line in table(rows):
         print(f"  {line}")
-    _keep(name, rows, versions, time.monotonic() - begun)
+    if load > BUSY * len(os.sched_getaffinity(0)):
+        print(f"  (the machine was busy when this began, load {load:.1f}: times are longer than they need be)")
+    _keep(name, rows, versions, {"took_seconds": round(time.monotonic() - begun, 1), "load_before": round(load, 1)})
     return 0
 
 
@@ -86,11 +89,11 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines + [f"({row.what}: {row.note})" for row in rows if row.note]
 
 
-def _keep(name: str, rows: Sequence[Row], versions: dict[str, str], took: float) -> None:
+def _keep(name: str, rows: Sequence[Row], versions: dict[str, str], run: dict[str, float]) -> None:
     """Raw samples beside what they were taken on; replaces the last ones only when complete."""
     told = {
         "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "took_seconds": round(took, 1),
+        **run,
         "machine": machine(),
         "versions": {"python": platform.python_version(), "kernel": platform.release(), **versions},
         "rows": [{**asdict(row), "median": row.median, "ratio": row.ratio, "met": row.met} for row in rows],
