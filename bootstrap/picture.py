@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # An early question is what gets "no such name" into a cache on the way.
 DNS_AFTER = 1.5
+# A stream that knows a container and not its address has a worker that cannot check in.
+DNS_AFTER_ITS_START = 5.0
 # A worker that answered before this may be gone again; it is asked once more before the start.
 FRESH_FOR = 10.0
 NO_STREAM_AFTER = 60.0
@@ -47,12 +49,14 @@ class Host:
     """One worker. Times are of the monotonic clock."""
 
     __slots__ = (
-        "ask_again", "attempts", "by_dns", "by_file", "by_stream", "checked_in", "clock_from", "confirming", "failure",
-        "greeted", "lookups", "name", "named_after", "pending", "probing", "ready", "slots", "state", "try_at", "uid",
+        "ask_again", "attempts", "by_dns", "by_file", "by_stream", "checked_in", "clock_from", "confirming", "dns_from",
+        "failure", "greeted", "lookups", "name", "named_after", "pending", "probing", "ready", "slots", "state",
+        "try_at", "uid",
     )  # fmt: skip
 
-    def __init__(self, entry: Entry, now: float) -> None:
+    def __init__(self, entry: Entry, now: float, dns_from: float) -> None:
         self.name, self.slots = entry
+        self.dns_from = dns_from
         self.by_stream: Place | None = None
         self.by_file: Place | None = None
         self.by_dns: Place | None = Place(entry.name) if is_address(entry.name) else None
@@ -83,7 +87,8 @@ class Picture:
 
     def __init__(self, entries: Iterable[Entry], policy: Policy, now: float) -> None:
         self.policy, self.started, self.changed_at = policy, now, now
-        self.hosts = {entry.name: Host(entry, now) for entry in entries}
+        self._dns_from = now + (DNS_AFTER if policy.told_elsewhere else 0.0)
+        self.hosts = {entry.name: Host(entry, now, self._dns_from) for entry in entries}
         self.ready_count = 0
         self.revision = 0  # grows with everything that may turn the verdict
         self._queue: list[tuple[float, str]] = []
@@ -114,8 +119,7 @@ class Picture:
 
     def told_by_stream(self, snapshot: Snapshot, now: float) -> None:
         if not snapshot.connected:
-            self._stream_lost_at = self._stream_lost_at or now
-            self.revision += 1
+            self._without_stream(now)
         else:
             self._stream_lost_at, self._stream_heard = None, True
             if self.policy.elastic and snapshot.workers:
@@ -175,8 +179,8 @@ class Picture:
             host = self.hosts.get(name)
             if host is None or host.try_at != at or host.probing or (host.ready and not host.confirming):
                 continue
-            if host.place is None and not self._may_ask_dns(now):
-                self._schedule(host, max(now + 0.1, self.started + DNS_AFTER))
+            if host.place is None and now < host.dns_from:
+                self._schedule(host, host.dns_from)
                 continue
             if host.place is not None and not self.policy.probe:
                 self._confirmed(host, now)
@@ -221,16 +225,19 @@ class Picture:
             self._changed(now)
         for name in names:
             if name not in self.hosts:
-                self.hosts[name] = Host(Entry(name, slots), now)
+                self.hosts[name] = Host(Entry(name, slots), now, self._dns_from)
                 self._schedule(self.hosts[name], now)
                 self._changed(now)
 
-    def _may_ask_dns(self, now: float) -> bool:
-        if not self.policy.told_elsewhere:
-            return True
-        if self._stream_heard and self._stream_lost_at is None:
-            return False
-        return now - self.started >= DNS_AFTER
+    def _without_stream(self, now: float) -> None:
+        """Nobody tells any more, so names are asked for again."""
+        self.revision += 1
+        if self._stream_lost_at is None:
+            self._stream_lost_at = now
+            for host in self.hosts.values():
+                host.dns_from = max(now, self._dns_from)
+                if host.place is None and not host.probing:
+                    self._schedule(host, host.dns_from)
 
     def _told_of(self, host: Host, state: WorkerState, now: float) -> None:
         before, host.state = host.place, state
@@ -244,7 +251,11 @@ class Picture:
         else:
             host.clock_from = now if host.clock_from is None else host.clock_from
             host.pending = f"failed: {state.reason or 'its container ended'}" if state.state == "failed" else ""
+        # There is no address to be found for a container that does not run.
+        host.dns_from = float("inf") if state.state in ("pending", "failed") else now + DNS_AFTER_ITS_START
         self._moved(host, before, now)
+        if host.place is None and not host.probing:
+            self._schedule(host, host.dns_from)
         host.uid = state.uid or host.uid
         host.checked_in = state.ready and self.policy.trust_check_in
         if host.checked_in:
@@ -300,4 +311,5 @@ class Picture:
 
     def _schedule(self, host: Host, at: float) -> None:
         host.try_at = at
-        heappush(self._queue, (at, host.name))
+        if at < float("inf"):
+            heappush(self._queue, (at, host.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from mpiboot.job.errors import UserError
 
@@ -46,9 +47,15 @@ def write(path: str, text: str, mode: int = 0o600) -> None:
 
 def remove(path: str) -> None:
     """Remove the directory and what is in it; what cannot be removed stays, since nothing depends on it."""
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
+    # By hand: shutil takes 8 ms to import, at a moment when ranks could start.
+    with suppress(OSError):
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove(entry.path)
+                else:
+                    os.unlink(entry.path)
+        os.rmdir(path)
 
 
 def _bases() -> tuple[str, ...]:

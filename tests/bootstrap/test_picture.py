@@ -71,12 +71,26 @@ def test_dns_is_asked_at_once_where_nobody_else_can_tell() -> None:
     assert sorted(tried(picture(), 0.0)) == ["w0", "w1"]
 
 
-def test_dns_is_not_asked_while_a_stream_speaks() -> None:
+def test_dns_is_not_asked_for_a_pod_that_does_not_run() -> None:
+    seen = picture(Policy(300.0, told_elsewhere=True), 1)
+    seen.told_by_stream(snapshot(state(0, "pending")), 0.1)
+    assert tried(seen, 500.0) == []
+    assert seen.next_due() == float("inf")
+
+
+def test_dns_is_asked_again_when_the_stream_is_lost() -> None:
+    seen = picture(Policy(300.0, told_elsewhere=True), 1)
+    seen.told_by_stream(snapshot(state(0, "pending")), 0.1)
+    assert tried(seen, 5.0) == []
+    seen.told_by_stream(snapshot(state(0, "pending"), connected=False), 6.0)
+    assert tried(seen, 6.0) == ["w0"]
+
+
+def test_dns_is_asked_for_a_worker_that_runs_and_cannot_check_in() -> None:
     seen = picture(Policy(300.0, told_elsewhere=True), 1)
     seen.told_by_stream(snapshot(state(0, "running")), 0.1)
     assert tried(seen, 5.0) == []
-    seen.told_by_stream(snapshot(state(0, "running"), connected=False), 6.0)
-    assert tried(seen, 6.5) == ["w0"]
+    assert tried(seen, 5.2) == ["w0"]
 
 
 def test_the_clock_runs_from_the_start_without_a_stream() -> None:
