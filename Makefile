@@ -12,7 +12,7 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images test check cluster cluster-down bench clean
+.PHONY: help setup engine runtimes demo images test check cluster cluster-down manifests bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,10 @@ check: ## Lint, type check, and check the order of imports
 cluster: ## Start a real Kubernetes node for tests: 8 s, and 11 minutes to build it once
 	@$(SETUP) venv
 	@$(BIN)/python tools/cluster up
+
+manifests: ## Write deploy/ anew: CRD, rights and operator, from the data in controller/
+	@$(SETUP) venv
+	@$(BIN)/python -m mpiboot.controller.manifests deploy
 
 cluster-down: ## End the node, and remove all that it left on this machine
 	@$(BIN)/python tools/cluster down
