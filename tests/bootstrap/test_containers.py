@@ -1,0 +1,182 @@
+"""Launcher and workers in containers of our images: hardened, as process 1, with names that no DNS knows."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import tarfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from docker.errors import APIError, NotFound
+from docker.types import EndpointConfig, IPAMConfig, IPAMPool
+
+from tests.bootstrap.conftest import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import docker
+    from docker.models.containers import Container
+
+    from tests.bootstrap.conftest import Keys
+
+HARDENED: dict[str, Any] = {
+    "user": "12345:0", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True,
+    "tmpfs": {"/tmp": ""},
+}  # fmt: skip
+WHERE = "hostname; id -u; sleep 0.5"  # a moment, until the last rank has started
+
+
+@dataclass
+class Pod:
+    """A job of containers on a network of its own, whose DNS knows none of the job's names."""
+
+    engine: docker.DockerClient
+    image: str
+    keys: Keys
+    name: str
+    subnet: str
+    containers: list[Container] = field(default_factory=list)
+
+    def address(self, number: int) -> str:
+        return f"{self.subnet}.{10 + number}"
+
+    def start(self, role: str, number: int, *command: str, **options: Any) -> Container:  # noqa: ANN401 (docker's own words)
+        environment = {"K_MPI_JOB_ROLE": role, "MPIBOOT_SSH_DIR": "/keys", "MPIBOOT_HOSTFILE": "/keys/hostfile"}
+        environment["MPIBOOT_ADDRESSES"] = "/keys/addresses"
+        environment["PRTE_MCA_prte_default_hostfile"] = "/keys/hostfile"  # as the plan has it
+        endpoint = EndpointConfig("1.43", ipv4_address=self.address(number))
+        name = f"{self.name}-{role}-{number}"
+        container = self.engine.containers.create(
+            self.image, list(command), name=name, environment=environment, network=self.name,
+            networking_config={self.name: endpoint}, volumes={f"{self.name}-{role}": {"bind": "/keys"}}, **options,
+        )  # fmt: skip
+        self.containers.append(container)
+        container.start()
+        return container
+
+    def fill(self) -> None:
+        """Files go in through a container that is never started: that works with engines far away."""
+        hosts = [f"pi-worker-{n}.pi.default.svc" for n in (0, 1)]
+        texts = {
+            "hostfile": "".join(f"{host} slots=2\n" for host in hosts),
+            "addresses": "".join(f"{host} {self.address(n)} 2222 USER\n" for n, host in enumerate(hosts)),
+        }
+        for role, directory in (("launcher", self.keys.launcher), ("worker", self.keys.worker)):
+            volume = {f"{self.name}-{role}": {"bind": "/keys"}}
+            carrier = self.engine.containers.create(self.image, ["true"], name=f"{self.name}-{role}", volumes=volume)
+            self.containers.append(carrier)
+            files = {path.name: path.read_text() for path in directory.iterdir()} | texts
+            carrier.put_archive("/keys", _tar({name: text.replace(" USER", "") for name, text in files.items()}))
+
+    def remove(self) -> None:
+        for container in self.containers:
+            with suppress(NotFound):
+                container.remove(force=True)
+        for role in ("launcher", "worker"):
+            with suppress(NotFound):
+                self.engine.volumes.get(f"{self.name}-{role}").remove()
+        with suppress(NotFound):
+            self.engine.networks.get(self.name).remove()
+
+
+def _tar(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text.encode()), 0o444
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def pod(docker_engine: docker.DockerClient, image: Callable[[str], str], session_keys: Keys) -> Iterator[Pod]:
+    """Keys and files are there; no container runs yet."""
+    name = f"mpiboot-bootstrap-{secrets.token_hex(4)}"
+    for number in range(256):
+        subnet = f"10.{77 + os.getpid() % 64}.{number}"
+        try:
+            pool = IPAMPool(subnet=f"{subnet}.0/24")
+            docker_engine.networks.create(name, ipam=IPAMConfig(pool_configs=[pool]), internal=True)
+        except APIError:  # somebody else has it
+            continue
+        break
+    made = Pod(docker_engine, image("openmpi"), session_keys, name, subnet)
+    try:
+        made.fill()
+        yield made
+    finally:
+        made.remove()
+
+
+def hostname(container: Container) -> str:
+    assert container.id
+    return container.id[:12]
+
+
+def log(container: Container) -> str:
+    return bytes(container.logs()).decode(errors="replace")
+
+
+def says(container: Container, text: str) -> None:
+    eventually(lambda: text in log(container), f"never said {text!r}: {log(container)}")
+
+
+@pytest.mark.parametrize(("options", "uid"), [({}, "1000"), (HARDENED, "12345"), ({"user": "0"}, "0")])
+def test_ranks_run_on_both_workers_as_whoever_they_are(pod: Pod, options: dict[str, Any], uid: str) -> None:
+    workers = [pod.start("worker", number, **options) for number in (0, 1)]
+    launcher = pod.start("launcher", 5, "mpirun", "-n", "4", "sh", "-c", WHERE, **options)
+    assert launcher.wait(timeout=120)["StatusCode"] == 0, log(launcher)
+    lines = log(launcher).splitlines()
+    assert lines.count(uid) == 4, lines
+    assert all(lines.count(hostname(worker)) == 2 for worker in workers), lines
+
+
+def test_mpirun_works_in_a_shell_beside_the_launcher(pod: Pod) -> None:
+    workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
+    launcher = pod.start("launcher", 5, "sleep", "infinity", **HARDENED)
+    says(launcher, "2 of 2 workers ready")
+    done = launcher.exec_run(["mpirun", "-n", "4", "sh", "-c", WHERE])
+    assert done.exit_code == 0, done.output
+    assert isinstance(done.output, bytes)
+    assert all(done.output.decode().splitlines().count(hostname(worker)) == 2 for worker in workers), done.output
+
+
+def test_process_1_hands_on_signals_and_ends_at_once(pod: Pod) -> None:
+    workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
+    script = "mpirun -n 2 sh -c 'echo rank is here; exec sleep 600'; echo not reached"
+    launcher = pod.start("launcher", 5, "sh", "-c", script, **HARDENED)
+    says(launcher, "rank is here")
+    launcher.kill("SIGTERM")
+    assert launcher.wait(timeout=60)["StatusCode"] == 143, log(launcher)
+    assert "not reached" not in log(launcher)
+    for worker in workers:
+        processes = [row[-1] for row in worker.top()["Processes"]]
+        assert [line for line in processes if "sleep 600" in line] == []
+        worker.kill("SIGTERM")
+        assert worker.wait(timeout=60)["StatusCode"] == 0, log(worker)
+
+
+def test_process_1_collects_orphans(pod: Pod) -> None:
+    pod.start("worker", 0)
+    pod.start("worker", 1)
+    orphans = "for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.2' &); done; sleep 1; echo made; exec sleep 600"
+    launcher = pod.start("launcher", 5, "sh", "-c", orphans)
+    says(launcher, "made")
+    eventually(lambda: not [row for row in launcher.top(ps_args="-eo pid,stat,args")["Processes"] if row[1][0] == "Z"])
+
+
+def test_the_cause_of_a_failure_is_left_where_kubernetes_looks(pod: Pod) -> None:
+    script = "touch /dev/termination-log; mpiboot launch --init-timeout 1 -- true; echo $?; cat /dev/termination-log"
+    launcher = pod.start("launcher", 5, user="0", entrypoint=["sh", "-c", script])
+    assert launcher.wait(timeout=60)["StatusCode"] == 0
+    said, code, left = log(launcher).partition("\n124\n")
+    assert code
+    for number in (0, 1):
+        assert f"pi-worker-{number}.pi.default.svc at {pod.address(number)}:2222  " in left
+    assert left.strip() in said
