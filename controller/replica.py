@@ -27,6 +27,7 @@ from mpiboot.controller.view_job import job_view
 from mpiboot.controller.view_pod import pod_view
 from mpiboot.job import labels
 from mpiboot.job.settings import Settings as JobSettings
+from mpiboot.ssh.keys import generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -93,6 +94,7 @@ class Replica:
             "events": self._recorder.run(),
             "peers": self._peers.run(),
             "queue": self._work(),
+            "warm-up": warm_up(),
             "lease": self._lead(),
         }
 
@@ -153,6 +155,11 @@ class Replica:
     def _text(self) -> str:
         self._metrics.queued = len(self._queue)
         return self._metrics.text()
+
+
+async def warm_up() -> None:
+    """Load what makes keys: the first job shall not wait for it."""
+    await asyncio.to_thread(generate)
 
 
 def caches(api: Api, namespace: str, changed: Callable[[str], None]) -> Caches:

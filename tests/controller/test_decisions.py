@@ -1,0 +1,198 @@
+"""The pure parts: from what is seen of a job to what is done and said. No cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mpiboot.controller.action import Create, Delete, Patch
+from mpiboot.controller.conditions import Conditions
+from mpiboot.controller.decide import decide
+from mpiboot.controller.observe import Observed
+from mpiboot.controller.preflight import version_fault
+from mpiboot.controller.publish import news
+from mpiboot.controller.status import next_status
+from mpiboot.controller.view import config_map_view, mpi_job_view, service_view
+from mpiboot.controller.view_job import job_view
+from mpiboot.controller.view_pod import pod_view
+from mpiboot.job.manifest import Manifest
+from mpiboot.job.material import SshMaterial
+from mpiboot.job.plan import Plan, plan
+from mpiboot.job.read import read
+from tests.controller.conftest import mpi_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mpiboot.controller.view_pod import PodView
+
+NOW = "2026-01-02T03:04:05Z"
+
+
+def stored(manifest: Mapping[str, Any], version: int = 1) -> dict[str, Any]:
+    """The object as an API server would show it."""
+    name = manifest["metadata"]["name"]
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": f"uid-{name}", "resourceVersion": str(version)}}
+
+
+def planned(**changes: Any) -> Plan:  # noqa: ANN401
+    manifest = stored(mpi_job(**changes))
+    manifest["metadata"]["namespace"] = "default"
+    return plan(read(Manifest(manifest)).job, SshMaterial("p", "ssh-x c", "h", "ssh-x h", "t"))
+
+
+def pod(made: Plan, index: int, phase: str = "Running", **status: Any) -> PodView:  # noqa: ANN401
+    found = pod_view({**stored(made.workers[index]), "status": {"phase": phase, **status}})
+    assert found
+    return found
+
+
+def seen(made: Plan, *workers: PodView, launcher: bool = True, **status: Any) -> Observed:  # noqa: ANN401
+    """All that a job needs, but for the workers given."""
+    manifest = stored(mpi_job(made.job.name))
+    manifest["metadata"]["namespace"] = "default"
+    if status:
+        manifest["status"] = status
+    config = {**made.config_map, "data": news(made, Observed(mpi_job_view(manifest), workers=workers), "").data}
+    return Observed(
+        mpi_job_view(manifest),
+        job_view(stored(made.launcher)) if launcher else None,
+        (),
+        workers,
+        service_view(stored(made.service)),
+        config_map_view(stored(config)),
+    )
+
+
+def todo(made: Plan, there: Observed, *, has_secret: bool = True) -> list[list[str]]:
+    stages = decide(made, there, news(made, there, ""), has_secret=has_secret)
+    return [[str(action) for action in stage.actions] for stage in stages]
+
+
+def test_what_pods_mount_comes_before_them() -> None:
+    made = planned()
+    nothing = Observed(seen(made).view)
+    assert todo(made, nothing, has_secret=False) == [
+        ["create Service job", "create ConfigMap job-config", "create Secret job-ssh"],
+        ["create Job job-launcher", "create Pod job-worker-0", "create Pod job-worker-1"],
+    ]
+
+
+def test_a_job_that_has_all_needs_nothing() -> None:
+    made = planned()
+    assert todo(made, seen(made, pod(made, 0), pod(made, 1))) == []
+
+
+def test_a_worker_on_its_way_out_is_not_replaced_before_it_is_gone() -> None:
+    made = planned()
+    leaving = pod(made, 1)
+    leaving = replace(leaving, meta=replace(leaving.meta, deleting=True))
+    assert todo(made, seen(made, pod(made, 0), leaving)) == []
+
+
+def test_a_dead_worker_is_kept() -> None:
+    made = planned()
+    assert todo(made, seen(made, pod(made, 0), pod(made, 1, "Failed"))) == []
+
+
+def test_the_highest_numbers_go_first() -> None:
+    four, two = planned(workers=4), planned(workers=2)
+    there = seen(two, *(pod(four, index) for index in range(4)))
+    assert todo(two, there) == [["delete Pod job-worker-3", "delete Pod job-worker-2"]]
+
+
+def test_an_outcome_is_written_down_before_anything_is_cleaned_up() -> None:
+    made = planned()
+    there = seen(made, pod(made, 0), pod(made, 1))
+    assert there.launcher
+    ended = replace(there, launcher=replace(there.launcher, outcome="Complete"))
+    assert todo(made, ended) == []
+    status = next_status(made.job, ended, NOW).status
+    written = replace(ended, view=mpi_job_view({**ended.view.raw, "status": status}))
+    assert todo(made, written) == [["delete Pod job-worker-0", "delete Pod job-worker-1"]]
+
+
+def test_a_suspended_job_makes_what_it_needs_but_no_worker() -> None:
+    made = planned(policy={"suspend": True})
+    nothing = Observed(seen(made).view)
+    last = decide(made, nothing, news(made, nothing, ""), has_secret=False)[-1].actions
+    assert [str(action) for action in last] == ["create Job job-launcher"]
+    assert isinstance(last[0], Create)
+    assert last[0].manifest["spec"]["suspend"] is True
+
+
+def test_a_changed_service_is_mended_in_place() -> None:
+    made = planned()
+    there = seen(made, pod(made, 0), pod(made, 1))
+    assert there.service
+    other = replace(there, service=replace(there.service, digest="x"))
+    stages = decide(made, other, news(made, other, ""), has_secret=True)
+    assert isinstance(stages[0].actions[0], Patch)
+    assert not any(isinstance(action, Delete) for stage in stages for action in stage.actions)
+
+
+def test_the_same_look_twice_says_nothing_new() -> None:
+    made = planned()
+    there = seen(made, pod(made, 0), pod(made, 1))
+    first = next_status(made.job, there, NOW)
+    again = replace(there, view=mpi_job_view({**there.view.raw, "status": first.status}))
+    second = next_status(made.job, again, "2027-01-01T00:00:00Z")
+    assert [event.reason for event in first.events] == ["MPIJobCreated"]
+    assert (second.status, second.events) == (first.status, ())
+
+
+def test_nothing_changes_after_a_failure() -> None:
+    made = planned()
+    there = seen(made)
+    assert there.launcher
+    failed = replace(there, launcher=replace(there.launcher, outcome="Failed"))
+    status = next_status(made.job, failed, NOW).status
+    later = replace(there, view=mpi_job_view({**there.view.raw, "status": status}))
+    assert next_status(made.job, later, "2027-01-01T00:00:00Z").status["conditions"] == status["conditions"]
+
+
+def test_running_ends_with_the_job_and_keeps_its_reason() -> None:
+    running = Conditions(()).having("Running", true=True, reason="MPIJobRunning", message="runs", now=NOW)
+    later = "2026-01-02T04:00:00Z"
+    ended = running.having("Succeeded", true=True, reason="MPIJobSucceeded", message="done", now=later)
+    item = ended.get("Running")
+    assert item
+    assert (item["status"], item["reason"], item["lastTransitionTime"]) == ("False", "MPIJobRunning", later)
+    assert ended.finished
+
+
+def test_running_and_restarting_replace_each_other() -> None:
+    conditions = Conditions(())
+    for kind in ("Running", "Restarting", "Running"):
+        conditions = conditions.having(kind, true=True, reason=f"MPIJob{kind}", message="", now=NOW)
+    assert [item["type"] for item in conditions.items] == ["Running"]
+
+
+def container(**state: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"containerStatuses": [{"name": "main", "restartCount": 0, "state": state}]}
+
+
+@pytest.mark.parametrize(
+    ("phase", "status", "why"),
+    [
+        ("Running", {}, ""),
+        ("Pending", container(waiting={"reason": "ContainerCreating"}), ""),
+        ("Pending", container(waiting={"reason": "ErrImagePull", "message": "not\n found"}), "ErrImagePull: not found"),
+        ("Failed", {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
+        ("Failed", container(terminated={"exitCode": 3, "reason": "Error"}), "exit code 3"),
+        ("Failed", container(terminated={"exitCode": 137, "reason": "OOMKilled"}), "OOMKilled, exit code 137"),
+        ("Failed", container(terminated={"exitCode": 1, "message": "first\nlast"}), "exit code 1: last"),
+        ("Failed", {}, "failed"),
+        ("Running", container(terminated={"exitCode": 0, "reason": "Completed"}), ""),
+    ],
+)
+def test_what_is_wrong_with_a_pod_is_told_in_a_line(phase: str, status: dict[str, Any], why: str) -> None:
+    assert pod(planned(), 0, phase, **status).why == why
+
+
+@pytest.mark.parametrize(("minor", "works"), [("28", False), ("29", True), ("34+", True)])
+def test_an_old_cluster_is_refused(minor: str, works: bool) -> None:
+    fault = version_fault({"major": "1", "minor": minor, "gitVersion": f"v1.{minor}"})
+    assert (fault is None) == works
