@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import requests
 import yaml
+from cluster import api, processes
+from cluster.fixtures import Kubernetes
+from cluster.places import Home
 
-from tests.controller.conftest import PATIENCE, REPOSITORY, World, eventually, holds
+from tests.controller.conftest import PATIENCE, REPOSITORY, Client, World, eventually, holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from cluster.fixtures import Kubernetes
 
     from tests.controller.conftest import Operator
 
@@ -142,6 +146,46 @@ def test_another_mpi_operator_is_given_way(start_operator: Start, bare_world: Wo
     world.submit()
     holds(lambda: not world.workers() and world.status() == {}, 3)
     world.started()
+
+
+def test_an_operator_outlives_a_restart_of_the_api_server(
+    start_operator: Start, tmp_path_factory: pytest.TempPathFactory, operator: Operator
+) -> None:
+    assert operator.process.poll() is None
+    home = Home(tmp_path_factory.mktemp("restarted"))
+    again: subprocess.Popen[bytes] | None = None
+    try:
+        api.up(home, dies_with_us=True)
+        Kubernetes(home.kubeconfig).kubectl("apply", "--server-side", "-f", str(REPOSITORY / "deploy" / "crd.yaml"))
+        client = Client(home.kubeconfig, tmp_path_factory.mktemp("client"))
+        world = World(client, "default")
+        eventually("the MPIJobs' API", lambda: client.ask("GET", world.path("MPIJob")).ok)
+        start_operator(f"--kubeconfig={home.kubeconfig}", "--no-leader-election")
+        world.submit(name="before")
+        world.started(name="before")
+        server = next(each for each in processes.recorded(home) if each.name == "kube-apiserver")
+        argv = Path(f"/proc/{server.pid}/cmdline").read_text().split("\0")[:-1]
+        os.kill(server.pid, signal.SIGKILL)
+        client.session.close()
+        again = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually("the API server", lambda: _answers(client, world.path("MPIJob")))
+        world.submit(name="after")
+        world.started(name="after")
+        world.run_workers("before")
+        world.replicas({"Launcher": {}, "Worker": {"active": 2}}, "before")
+        client.session.close()
+    finally:
+        if again is not None:
+            again.kill()
+            again.wait()
+        api.down(home)
+
+
+def _answers(client: Client, path: str) -> bool:
+    try:
+        return client.ask("GET", path).ok
+    except requests.ConnectionError:
+        return False
 
 
 def test_a_kubeconfig_that_names_no_cluster_is_said(mpiboot: Callable[..., Any], tmp_path: Path) -> None:
