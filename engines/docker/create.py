@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from docker.types import DeviceRequest, Mount
 
 from mpiboot.engines.docker import fill
-from mpiboot.engines.docker.labels import who
+from mpiboot.engines.docker.labels import FILLER, who
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def filler_arguments(api: APIClient, image: str, run: RunLabels, keys: list[str]
     return {
         "image": image,
         "entrypoint": ["/never/started"],
-        "labels": run.of("filler", 0),
+        "labels": run.of(FILLER, 0),
         "host_config": api.create_host_config(
             network_mode="none", mounts=[_volume(run, key, f"/{key}", read_only=False) for key in keys]
         ),
@@ -65,6 +65,7 @@ def _host_config(api: APIClient, spec: ContainerSpec, run: RunLabels) -> Mapping
         cap_drop=list(security.drop),
         group_add=[str(group) for group in security.groups],
         read_only=security.read_only,
+        init=spec.init or None,
         security_opt=list(security.options),
         sysctls=dict(security.sysctls),
         nano_cpus=limits.nano_cpus,

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from docker.errors import APIError, NotFound
 
 from mpiboot.engines.docker import labels
-from mpiboot.engines.docker.labels import who
+from mpiboot.engines.docker.labels import FILLER, who
 from mpiboot.engines.docker.remove import remove_run
 from mpiboot.engines.inbox import LAUNCHER
 from mpiboot.engines.jobs import JobInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from docker import APIClient
 
-    from mpiboot.engines.output import Output
+    from mpiboot.engines.output import Output, Stream
 
 GRACE = 10
 
@@ -50,17 +50,21 @@ class DockerJobs:
 
     def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
         found = {_who(one["Labels"]): one["Id"] for one in self._of(job)}
-        found.pop("filler-0", None)
-        readers = []
+        found.pop(who(FILLER, 0), None)
+        awaited = []
         for name in sorted(found, key=lambda name: (name == LAUNCHER, name)):
-            reader = threading.Thread(target=self._pass_on, args=(found[name], name, output, follow), daemon=True)
-            reader.start()
+            # Two streams, as only the engine can tell stdout from stderr.
+            readers = [
+                threading.Thread(target=self._pass_on, args=(found[name], name, stream, output, follow), daemon=True)
+                for stream in ("out", "err")
+            ]
+            for reader in readers:
+                reader.start()
             if not follow:
-                reader.join()
-            readers.append((name, reader))
-        for name, reader in readers:
-            if name == LAUNCHER or LAUNCHER not in found:
-                reader.join()
+                _join(readers)
+            elif name == LAUNCHER or LAUNCHER not in found:
+                awaited += readers
+        _join(awaited)
 
     def delete(self, job: JobInfo) -> None:
         launchers = [one for one in self._of(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
@@ -83,22 +87,17 @@ class DockerJobs:
     def _of(self, job: JobInfo) -> list[Mapping[str, Any]]:
         return list(self._api.containers(all=True, filters={"label": [f"{labels.RUN}={job.run}"]}))
 
-    def _pass_on(self, container: str, name: str, output: Output, follow: bool) -> None:  # noqa: FBT001 (a thread's)
-        # attach and not logs: only it tells stdout from stderr, and it replays what was printed before.
+    def _pass_on(self, container: str, name: str, stream: Stream, output: Output, follow: bool) -> None:  # noqa: FBT001
         with suppress(NotFound):
-            if follow and self._api.inspect_container(container)["State"]["Running"]:
-                for out, err in self._api.attach(container, stream=True, logs=True, demux=True):
-                    _feed(output, name, out, err)
-            else:
-                _feed(output, name, *self._api.attach(container, stream=False, logs=True, demux=True))
+            which = {"stdout": stream == "out", "stderr": stream == "err"}
+            for chunk in self._api.logs(container, stream=True, follow=follow, **which):
+                output.feed(name, stream, chunk)
         output.finish(name)
 
 
-def _feed(output: Output, name: str, out: bytes | None, err: bytes | None) -> None:
-    if out:
-        output.feed(name, "out", out)
-    if err:
-        output.feed(name, "err", err)
+def _join(threads: Iterable[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()
 
 
 def _who(found: Mapping[str, str]) -> str:

@@ -13,6 +13,8 @@ DIGEST = "mpiboot.dev/manifest-digest"
 ROLE = "mpiboot.dev/role"
 INDEX = "mpiboot.dev/index"
 
+FILLER = "filler"  # the role of the container through which volumes are filled
+
 
 @dataclass(frozen=True)
 class RunLabels:

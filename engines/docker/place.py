@@ -109,14 +109,17 @@ class DockerPlace:
 
     def _describe(self, plan: Plan, images: list[Image]) -> None:
         """The plan's pods as containers; what cannot be honoured is said once."""
-        cpus, given = int(self.api.info()["NCPU"]), objects.of_plan(plan)
+        machine, given = self.api.info(), objects.of_plan(plan)
         unmet: dict[str, set[str]] = {}
         for role, index, pod in planned.pods(plan):
             spec, missed = container_spec(
-                pod, role, index, given, main=self.job.main_container, machine_cpus=cpus,
+                pod, role, index, given, main=self.job.main_container, machine_cpus=int(machine["NCPU"]),
                 allow_host_path=self.allow_host_path,
             )  # fmt: skip
-            if role == LAUNCHER and self.marks.wanted and plan.launcher_waits == "in-place":
+            if role == LAUNCHER and plan.launcher_waits != "in-place":
+                # A program that does not expect to be process 1 would never see SIGTERM.
+                spec = replace(spec, init=bool(machine.get("InitBinary")))
+            elif role == LAUNCHER and self.marks.wanted:
                 spec = replace(spec, env={**spec.env, **marks.ASK})
             self._specs[who(role, index)] = spec
             for what in missed:

@@ -65,6 +65,7 @@ class ContainerSpec:
     grace: float  # seconds between SIGTERM and SIGKILL
     ready: Ready
     restart_policy: str = "Never"
+    init: bool = False  # the engine's own process 1, which passes SIGTERM on
 
 
 def container_spec(

@@ -1,14 +1,16 @@
 """What a container is to Docker: a program and all that descends from it, which end together.
 
-`python -m mpiboot.engines.local.guard LIFELINE -- PROGRAM ARGS...` ends as the program ends, with nothing of it left.
-It ends the program when told to, and also when the other end of the pipe LIFELINE closes: that happens even if whoever
-holds it is killed with SIGKILL.
+`python -m mpiboot.engines.local.guard LIFELINE SCRATCH [HOST] -- PROGRAM ARGS...` ends as the program ends, and nothing
+is left of it. It ends the program when told to, and also when the other end of the pipe LIFELINE closes, as it does
+even if whoever holds it is killed with SIGKILL; so then it also removes the job's directory SCRATCH, which holds its
+keys. With HOST the program has this host name, and SCRATCH/hosts as /etc/hosts, if the kernel allows it.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -22,22 +24,38 @@ ENDING_MAY_TAKE = 5.0
 
 def main(argv: list[str]) -> int:
     """The program's exit code, as a shell reports it."""
-    lifeline, command = int(argv[0]), argv[2:]
+    split = argv.index("--")
+    (lifeline_text, scratch, *host), command = argv[:split], argv[split + 1 :]
+    lifeline = int(lifeline_text)
     os.set_inheritable(lifeline, False)  # noqa: FBT003 (os takes it by position)
     signals = Signals(FORWARDED)
     reaper.adopt_orphans()
+    environment = {**os.environ}
+    if host:
+        _take_name(host[0], f"{scratch}/hosts", environment)
     try:
-        child = spawn.spawn(command, os.environ)
+        child = spawn.spawn(command, environment)
     except UserError as error:
         sys.stderr.write(f"mpiboot: {error}\n")
         return error.exit_code
     code = guard(child, lifeline, signals)
     end_all()
+    if code is None:
+        shutil.rmtree(scratch, ignore_errors=True)
+        return 128 + signal.SIGTERM
     return code
 
 
-def guard(child: int, lifeline: int, signals: Signals) -> int:
-    """Wait for the child; pass on signals; end it when the lifeline is cut."""
+def _take_name(name: str, hosts: str, environment: dict[str, str]) -> None:
+    from mpiboot.engines.local import hostname
+
+    if not hostname.take(name, hosts):
+        # The algorithms that look at who shares a host are the ones that hang.
+        environment.setdefault("OMPI_MCA_coll", "^han")
+
+
+def guard(child: int, lifeline: int, signals: Signals) -> int | None:
+    """The child's exit code; passes on signals meanwhile. None when the lifeline is cut first."""
     poll = select.poll()
     poll.register(signals.fileno(), select.POLLIN)
     poll.register(lifeline, select.POLLIN)
@@ -50,7 +68,7 @@ def guard(child: int, lifeline: int, signals: Signals) -> int:
             if number != signal.SIGCHLD:
                 reaper.send(child, number)
         if lifeline in ready:
-            return 128 + signal.SIGTERM
+            return None
 
 
 def end_all() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.engines import objects, planned, podenv, podvolumes
+from mpiboot.job import names
 from mpiboot.job.environment import ADDRESSES_DIR, CONFIG_DIR
 from mpiboot.job.errors import UserError
 from mpiboot.job.pods import main_container
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mpiboot.job.model import Role
     from mpiboot.job.plan import Plan
 
+HOSTS = "hosts"
 POD_HONOURED = frozenset({
     "containers", "volumes", "hostname", "subdomain", "restartPolicy", "terminationGracePeriodSeconds",
     "activeDeadlineSeconds", "dnsConfig", "dnsPolicy", "automountServiceAccountToken", "enableServiceLinks",
@@ -44,6 +46,7 @@ class Program:
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: str | None
+    host: str = ""  # the host name to give it; empty: this machine's
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,21 @@ def layout(plan: Plan, scratch: str, endpoints: Sequence[Endpoint], mpiboot: Seq
         else:
             words = _launch(container, env, places, mpiboot)
         who = role if role == "launcher" else f"{role}-{index}"
-        programs.append(Program(who, words, env, container.get("workingDir")))
+        host = str(pod["metadata"]["name"]) if role == "worker" else ""
+        programs.append(Program(who, words, env, container.get("workingDir"), host))
         for what in missed:
             unmet.setdefault(what, set()).add(role)
     known_at = {index: f"{at.address} {at.port} {at.user}" for index, at in enumerate(endpoints)}
     text = planned.addresses(plan.job, known_at)
+    files[HOSTS] = podvolumes.File(HOSTS, _hosts(plan, endpoints).encode(), 0o444)
     files["launcher/addresses/addresses"] = podvolumes.File("addresses", text.encode(), 0o444)
     return Layout(files, tuple(programs), unmet, frozenset(images))
+
+
+def _hosts(plan: Plan, endpoints: Sequence[Endpoint]) -> str:
+    """Lines for /etc/hosts: every worker by its short and its long name."""
+    long = names.worker_hosts(plan.job)
+    return "".join(f"{at.address} {long[index].split('.')[0]} {long[index]}\n" for index, at in enumerate(endpoints))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -17,7 +18,7 @@ from mpiboot.bootstrap import reaper
 from mpiboot.engines import marks, planned
 from mpiboot.engines.inbox import LAUNCHER
 from mpiboot.engines.local import ports, state, tools
-from mpiboot.engines.local.layout import Layout, layout
+from mpiboot.engines.local.layout import HOSTS, Layout, layout
 from mpiboot.engines.local.process import Process
 from mpiboot.engines.place import CancelledError
 from mpiboot.job.pods import main_container
@@ -57,8 +58,10 @@ class LocalPlace:
 
     def bring_up(self) -> None:
         tools.check()
-        self._scratch = tempfile.mkdtemp(prefix="mpiboot-")
+        # Named in the record before it exists: whatever happens, somebody knows what to remove.
+        self._scratch = f"{tempfile.gettempdir()}/mpiboot-{secrets.token_hex(6)}"
         self._enter()
+        Path(self._scratch).mkdir(mode=0o700)
         planned_here = self._lay_out()
         self._write(planned_here)
         self.marks.mark("created", "job")
@@ -120,6 +123,10 @@ class LocalPlace:
             target.write_bytes(file.data)
             # Of this user alone, whatever a pod of any user would need.
             target.chmod(0o700 if file.mode & 0o111 else 0o600)
+        hosts = Path(self._scratch, HOSTS)
+        with suppress(OSError):
+            hosts.write_text(Path("/etc/hosts").read_text("utf-8") + hosts.read_text("utf-8"), "utf-8")
+        hosts.chmod(0o644)
         for program in planned_here.programs:
             Path(self._scratch, "tmp", program.who).mkdir(mode=0o700, parents=True)
 
@@ -130,8 +137,9 @@ class LocalPlace:
         program = self._programs[who]
         cwd = program.cwd if program.cwd and Path(program.cwd).is_dir() else str(Path.cwd())
         self._processes[who] = Process(
-            program, self._environment(program), cwd, self._lifeline, self._state / state.LOGS, self.output, self.inbox
-        )
+            program, self._environment(program), cwd, self._lifeline, self._scratch,
+            self._state / state.LOGS, self.output, self.inbox,
+        )  # fmt: skip
         self.marks.mark("started", who)
 
     def _environment(self, program: Program) -> dict[str, str]:
@@ -141,7 +149,7 @@ class LocalPlace:
         env |= {"TMPDIR": own, **program.env}
         env["PATH"] = tools.path()
         # All hosts of the job are this one, so all traffic stays on it, also where there is no other interface.
-        env |= {"OMPI_MCA_btl_tcp_if_include": "lo"}
+        env.setdefault("OMPI_MCA_btl_tcp_if_include", "lo")
         if program.who != LAUNCHER:
             # The memory that ranks of a host share is such a file too: with one for two workers, ranks crashed now and
             # then. Not for the launcher: what it has in its environment, all ranks get.

@@ -26,13 +26,14 @@ class Process:
     """Runs until the program ends, or until `lifeline`, the reading end of a pipe, is closed at its other end."""
 
     def __init__(
-        self, program: Program, env: Mapping[str, str], cwd: str, lifeline: int, logs: Path, output: Output,
-        inbox: Inbox[Event],
+        self, program: Program, env: Mapping[str, str], cwd: str, lifeline: int, scratch: str, logs: Path,
+        output: Output, inbox: Inbox[Event],
     ) -> None:  # fmt: skip
+        host = [program.host] if program.host else []
         self.who = program.who
         self._output, self._inbox, self._logs = output, inbox, logs
         self._process = subprocess.Popen(
-            [*tools.again(), GUARD, str(lifeline), "--", *program.argv],
+            [*tools.again(), GUARD, str(lifeline), scratch, *host, "--", *program.argv],
             env=env,
             cwd=cwd,
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,83 @@
+"""Whatever a user gets wrong: one clear text, exit code 2, no stack trace, and nothing has run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["-n", "0", "--engine", "local", "--", "true"], "-n must be >= 1, is 0"),
+        (["--workers", "0", "--engine", "local", "--", "true"], "--workers must be >= 1, is 0"),
+        (["--workers", "x", "--engine", "local", "--", "true"], "'x' is not a valid integer"),
+        (["--engine", "local"], "say what to run"),
+        (["--engine", "local", "--"], "say what to run"),
+        (["-f", "job.yaml", "image", "--", "true"], "-f brings the whole job"),
+        (["-f", "/no/such/job.yaml"], "cannot read /no/such/job.yaml: No such file or directory"),
+        (["--name", "Not_A_Name", "--engine", "local", "--", "true"], "may hold only lowercase letters"),
+        (["-e", "NOVALUE", "--engine", "local", "--", "true"], "-e takes NAME=VALUE"),
+        (["--engine", "local", "--timeline", "/no/such/dir/t.svg", "--", "true"], "cannot write the timeline /no/such"),
+    ],
+)  # fmt: skip
+def test_command_lines(mpiboot: Callable[..., subprocess.CompletedProcess[str]], argv: list[str], text: str) -> None:
+    done = mpiboot("run", *argv)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_manifest_is_told_with_all_its_problems_and_their_lines(
+    mpiboot: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("""\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: bad}
+spec:
+  slotsPerWorker: -1
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: l, image: i}]}}}
+    Worker:
+      replicas: 0
+      template: {spec: {containers: []}}
+""")
+    done = mpiboot("run", "-f", str(file))
+    assert done.returncode == 2
+    assert f"{file}:5: spec.slotsPerWorker: must be >= 0, is -1" in done.stderr
+    assert f"{file}:9: spec.mpiReplicaSpecs.Worker.replicas: must be >= 1, is 0" in done.stderr
+    assert "containers" in done.stderr
+
+
+def test_an_engine_that_is_stopped(
+    mpiboot: Callable[..., subprocess.CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch, state: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{state}/no-engine.sock")
+    asked = mpiboot("run", "--engine", "docker", "image", "--", "true")
+    assert asked.returncode == 2
+    assert f"no Docker engine answers at unix://{state}/no-engine.sock" in asked.stderr
+    assert mpiboot("ps").stdout.split() == ["JOB", "ENGINE", "STATE", "WORKERS", "AGE", "IMAGE"]
+    assert mpiboot("ps", "--engine", "docker").returncode == 2
+    nobody = mpiboot("logs", "nobody")
+    assert (nobody.returncode, nobody.stderr) == (2, "mpiboot: there is no job named nobody; there is no job at all\n")
+
+
+def test_without_an_engine_the_job_runs_as_processes_and_says_so(
+    mpiboot: Callable[..., subprocess.CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch, state: Path,
+    manifest: Callable[..., str], program: Callable[[str], str],
+) -> None:  # fmt: skip
+    program("sshd")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{state}/no-engine.sock")
+    done = mpiboot("run", "-f", manifest("echo ran", "some/image"))
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "the job runs as processes of this machine instead" in done.stderr
