@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.controller import kinds
 from mpiboot.controller.action import Action, Create, Delete, Patch
 from mpiboot.controller.api_error import ApiError, TroubleError, UnreachableError
-from mpiboot.controller.view import meta
+from mpiboot.controller.view import job_key, meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +124,10 @@ class Actor:
             if theirs is None or theirs.uid != uid:
                 same = theirs is not None and (theirs.kind, theirs.name) == ours
                 raise (LeftoverError if same else ExistsError)(action.kind, name) from None
+            if action.kind != kinds.SECRET and job_key(found) is None:
+                # Another operator made it for this job, without the labels by which we watch.
+                adopted = {"metadata": {"labels": action.manifest["metadata"]["labels"]}}
+                found = await self._api.patch(action.kind, namespace, name, adopted)
         self._learn(action.kind, found)
 
     async def _resume(self, namespace: str, action: Resume) -> None:

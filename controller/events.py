@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mpiboot.controller import kinds
 from mpiboot.controller.api_error import ApiError, UnreachableError
 from mpiboot.controller.clock import now
+from mpiboot.controller.conditions import REASONS
 from mpiboot.controller.words import truncated
 
 if TYPE_CHECKING:
@@ -36,13 +37,13 @@ class Recorder:
         self._known: OrderedDict[tuple[str, Event], tuple[str, int, float]] = OrderedDict()
 
     def tell(self, view: MpiJobView, event: Event) -> None:
-        """Have an event sent. One that was said within a minute is not said again."""
+        """Have an event sent. The same trouble is not told twice within a minute."""
         meta = view.meta
         key = (meta.uid, event)
         moment, time_now = time.monotonic(), now()
         name, count, at = self._known.get(key, ("", 0, 0.0))
-        if count and moment - at < SAME_AGAIN_AFTER:
-            return
+        if count and moment - at < SAME_AGAIN_AFTER and event.reason not in REASONS.values():
+            return  # a trouble that lasts; a step of the job's life is told each time
         log.info("%s: %s", event.reason, event.message)
         if not name:
             name = f"{meta.name[:200]}.{uuid.uuid4().hex[:16]}"

@@ -118,3 +118,17 @@ def test_the_users_restart_policy_in_a_template_is_warned_about(world: World) ->
     event = world.said("SetPodTemplateRestartPolicy")
     assert event["type"] == "Warning"
     assert world.started()["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
+
+
+def test_a_job_that_another_operator_began_goes_on(world: World) -> None:
+    made = world.submit(policy={"managedBy": "kueue.x-k8s.io/multikueue"})
+    reference = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "job", "controller": True,
+                 "uid": made["metadata"]["uid"]}  # fmt: skip
+    for kind in ("Service", "ConfigMap", "Secret", "Job"):
+        manifest = OTHERS[kind]
+        world.create(kind, {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [reference]}})
+    world.patch("MPIJob", "job", {"spec": {"runPolicy": {"managedBy": "kubeflow.org/mpi-operator"}}})
+    world.replicas({"Launcher": {}, "Worker": {}})
+    world.launcher_ends("Complete")
+    eventually("the outcome", lambda: world.condition("Succeeded"))
+    assert world.events("ErrResourceExists") == []

@@ -85,6 +85,8 @@ def test_a_running_job_can_be_suspended_and_resumed(world: World) -> None:
     assert launcher
     assert launcher["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "fast"}
     assert world.status()["startTime"] >= began
+    suspend(world, on=True)
+    eventually("a second telling", lambda: world.said("MPIJobSuspended")["count"] == 2)
 
 
 def test_an_update_right_after_creation_is_not_refused(world: World) -> None:
