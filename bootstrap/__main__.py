@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from mpiboot.bootstrap import config, options
 from mpiboot.job.errors import UserError
@@ -31,10 +32,16 @@ def main(argv: list[str]) -> int:
         log(str(error))
         termination.write(str(error))
         return error.exit_code
+    except OSError as error:  # a full disk, for one
+        log(f"{name}: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return 2
+    except KeyboardInterrupt:  # before signals are caught
+        return 130
 
 
 def log(text: str) -> None:
-    print(f"mpiboot: {text}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # whoever read it is gone; the job goes on
+        print(f"mpiboot: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

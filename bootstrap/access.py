@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mpiboot.bootstrap.config import BootConfig
-    from mpiboot.bootstrap.picture import Host
+    from mpiboot.bootstrap.host import Host
     from mpiboot.bootstrap.rundir import RunDir
 
 SHIM = os.path.join(os.path.dirname(os.path.realpath(ssh_client.__file__)), "shim.sh")
@@ -24,7 +24,7 @@ SHIM = os.path.join(os.path.dirname(os.path.realpath(ssh_client.__file__)), "shi
 def prepare(config: BootConfig, run: RunDir) -> Client:
     """Copy the keys to where ssh accepts them, and say what they are. A job without keys uses ssh's own."""
     private.remove(run.hosts)  # all this may be of an earlier start of the same container
-    for path in (run.not_verified, run.contacted, run.live):
+    for path in (run.not_verified, run.contacted, run.live, run.identity, run.known_hosts):
         with suppress(FileNotFoundError):
             os.unlink(path)
     directory = keydir.find(config.ssh_dir, "id_rsa")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from mpiboot.bootstrap.access import Ports
     from mpiboot.bootstrap.addresses import Place
-    from mpiboot.bootstrap.picture import Host, Picture
+    from mpiboot.bootstrap.host import Host
+    from mpiboot.bootstrap.picture import Picture
     from mpiboot.bootstrap.readiness import Login
     from mpiboot.bootstrap.rundir import RunDir
     from mpiboot.bootstrap.signals import Signals

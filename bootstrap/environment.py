@@ -24,6 +24,7 @@ class Setting(NamedTuple):
     given_hostfile: str
     live: str
     interface: str
+    ranks_a_host: str
     root: bool
 
 
@@ -82,6 +83,8 @@ def _ours(setting: Setting) -> dict[str, str]:
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": setting.shim,
         # -1 is its word for "choose yourself", 0 for "no tree".
         "I_MPI_HYDRA_BRANCH_COUNT": "0",
+        # Intel's takes the names of a hostfile and not its numbers. Where they differ, nothing says it.
+        "I_MPI_PERHOST": setting.ranks_a_host,
         "HYDRA_IFACE": setting.interface,
         "I_MPI_HYDRA_IFACE": setting.interface,
     }

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpiboot.bootstrap.picture import Host, Picture
+    from mpiboot.bootstrap.host import Host
+    from mpiboot.bootstrap.picture import Picture
 
 OUT_OF_TIME = 124
 ENDED_BY_US = 125

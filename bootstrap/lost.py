@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpiboot.bootstrap.picture import Host, Picture
+    from mpiboot.bootstrap.host import Host
+    from mpiboot.bootstrap.picture import Picture
 
 # mpirun may notice by itself and say more about it.
 MPIRUN_HAS = 10.0

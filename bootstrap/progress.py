@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpiboot.bootstrap.picture import Host, Picture
+    from mpiboot.bootstrap.host import Host
+    from mpiboot.bootstrap.picture import Picture
 
 AT_MOST_EVERY = 1.0
 FRAMES_EVERY = 0.1

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from mpiboot.bootstrap.addresses import AddressFile, Place
     from mpiboot.bootstrap.beside import Beside
-    from mpiboot.bootstrap.picture import Host, Picture
+    from mpiboot.bootstrap.host import Host
+    from mpiboot.bootstrap.picture import Picture
     from mpiboot.bootstrap.resolver import Resolver
     from mpiboot.checkin.client import Stream
     from mpiboot.ssh.failure import Failure

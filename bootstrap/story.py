@@ -139,7 +139,7 @@ def _command(told: Told, ready: Ready) -> int:
     private.write(run.hostfile("hydra"), hostfile.render(usable, "hydra"))
     if config.elastic:
         publish_live(run, picture)
-    environ = environment.build(told.environ, _setting(told, ready, with_hosts=bool(usable)), config.forward)
+    environ = environment.build(told.environ, _setting(told, ready, usable), config.forward)
     slots = placement.slots_of(usable, socket.gethostname())
     supervision = Supervision(config, picture, run, ready.client, slots, told.log)
     ready.watch.trying = config.elastic
@@ -192,8 +192,9 @@ def _usable(entries: tuple[Entry, ...], picture: Picture) -> list[Entry]:
     return known + [hostfile.Entry(host.name, host.slots) for host in ready.values() if host.name not in listed]
 
 
-def _setting(told: Told, ready: Ready, *, with_hosts: bool) -> environment.Setting:
-    run, first = told.run, next(iter(ready.watch.picture.ready()), None)
+def _setting(told: Told, ready: Ready, usable: list[Entry]) -> environment.Setting:
+    run, first, with_hosts = told.run, next(iter(ready.watch.picture.ready()), None), bool(usable)
+    slots = {entry.slots for entry in usable}
     return environment.Setting(
         ssh_config=run.ssh_config,
         shim=access.shim(run, told.environ.get("PATH", ""), rundir.IMAGE_SHIM),
@@ -203,5 +204,6 @@ def _setting(told: Told, ready: Ready, *, with_hosts: bool) -> environment.Setti
         given_hostfile=told.config.hostfile,
         live=run.live if told.config.elastic else "",
         interface=interface.towards(first.place.address) if first and first.place else "",
+        ranks_a_host=str(slots.pop()) if len(slots) == 1 else "",
         root=os.geteuid() == 0,
     )

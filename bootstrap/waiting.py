@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from mpiboot.bootstrap import exit as ending
 from mpiboot.bootstrap import hostfile, reaper
 from mpiboot.bootstrap.addresses import AddressFile
-from mpiboot.bootstrap.picture import Picture, Policy, Verdict
+from mpiboot.bootstrap.host import Policy
+from mpiboot.bootstrap.picture import Picture, Verdict
 from mpiboot.bootstrap.progress import Progress
 from mpiboot.bootstrap.readiness import Watch
 from mpiboot.bootstrap.signals import ENDING

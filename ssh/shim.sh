@@ -55,4 +55,5 @@ fi
 if [ -e "$state/known_hosts" ]; then
     exec "$found" -F "$config" -o StrictHostKeyChecking=yes -o "UserKnownHostsFile=\"$state/known_hosts\"" "$@"
 fi
-exec "$found" -F "$config" -o StrictHostKeyChecking=yes "$@"
+# A launch without a job's keys: whatever the user's own files say.
+exec "$found" -F "$config" "$@"

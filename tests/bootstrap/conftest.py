@@ -214,6 +214,17 @@ class Job:
         worker.kill()
         worker.ends()
 
+    def many(self, count: int) -> None:
+        """So many workers with one slot each, which are one sshd in truth: it listens on all addresses."""
+        first = fresh_address().rpartition(".")[0]
+        self.addresses, self.slots = [f"{first}.{number + 1}" for number in range(count)], 1
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = int(free.getsockname()[1])
+        self.ports = dict.fromkeys(range(count), port)
+        self.write()
+        self.workers[0] = self.run("worker", "--ssh-dir", self.keys.worker, "--port", port, env=self.env)
+        self.workers[0].says("SSH listens")
+
     def command(self, name: str, *options: object, env: Mapping[str, str] | None = None) -> Process:
         files = ("--ssh-dir", self.keys.launcher, "--hostfile", self.hostfile, "--addresses", self.address_file)
         return self.run(name, *files, *options, env={**self.env, **(env or {})})

@@ -37,6 +37,7 @@ class Pod:
 
     engine: docker.DockerClient
     image: str
+    user: str
     keys: Keys
     name: str
     subnet: str
@@ -71,7 +72,8 @@ class Pod:
             carrier = self.engine.containers.create(self.image, ["true"], name=f"{self.name}-{role}", volumes=volume)
             self.containers.append(carrier)
             files = {path.name: path.read_text() for path in directory.iterdir()} | texts
-            carrier.put_archive("/keys", _tar({name: text.replace(" USER", "") for name, text in files.items()}))
+            user = f" {self.user}" if self.user else ""
+            carrier.put_archive("/keys", _tar({name: text.replace(" USER", user) for name, text in files.items()}))
 
     def remove(self) -> None:
         for container in self.containers:
@@ -95,8 +97,14 @@ def _tar(files: dict[str, str]) -> bytes:
 
 
 @pytest.fixture
-def pod(docker_engine: docker.DockerClient, image: Callable[[str], str], session_keys: Keys) -> Iterator[Pod]:
-    """Keys and files are there; no container runs yet."""
+def pod(
+    request: pytest.FixtureRequest,
+    docker_engine: docker.DockerClient,
+    image: Callable[[str], str],
+    session_keys: Keys,
+) -> Iterator[Pod]:
+    """Keys and files are there; no container runs yet. May be asked for an image, and for whom to log in as."""
+    runtime, user = getattr(request, "param", ("openmpi", ""))
     name = f"mpiboot-bootstrap-{secrets.token_hex(4)}"
     for number in range(256):
         subnet = f"10.{77 + os.getpid() % 64}.{number}"
@@ -106,7 +114,7 @@ def pod(docker_engine: docker.DockerClient, image: Callable[[str], str], session
         except APIError:  # somebody else has it
             continue
         break
-    made = Pod(docker_engine, image("openmpi"), session_keys, name, subnet)
+    made = Pod(docker_engine, image(runtime), user, session_keys, name, subnet)
     try:
         made.fill()
         yield made
@@ -135,6 +143,38 @@ def test_ranks_run_on_both_workers_as_whoever_they_are(pod: Pod, options: dict[s
     lines = log(launcher).splitlines()
     assert lines.count(uid) == 4, lines
     assert all(lines.count(hostname(worker)) == 2 for worker in workers), lines
+
+
+@pytest.mark.parametrize("pod", [("openmpi", ""), ("mpich", ""), ("intel", "")], indirect=True)
+def test_a_launcher_whose_own_name_nothing_resolves_is_called_back(pod: Pod) -> None:
+    workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
+    launcher = pod.start("launcher", 5, "mpirun", "-n", "4", "sh", "-c", WHERE, hostname="pi-launcher", **HARDENED)
+    assert launcher.wait(timeout=120)["StatusCode"] == 0, log(launcher)
+    lines = log(launcher).splitlines()
+    assert all(lines.count(hostname(worker)) == 2 for worker in workers), lines
+
+
+@pytest.mark.parametrize("pod", [("openmpi", "mpiuser")], indirect=True)
+def test_a_launcher_that_is_root_logs_in_as_the_workers_user(pod: Pod) -> None:
+    for number in (0, 1):
+        pod.start("worker", number)
+    launcher = pod.start("launcher", 5, "mpirun", "-n", "4", "sh", "-c", WHERE, user="0")
+    assert launcher.wait(timeout=120)["StatusCode"] == 0, log(launcher)
+    assert log(launcher).splitlines().count("1000") == 4
+
+
+def test_banner_reads_do_not_lock_a_launcher_out(pod: Pod) -> None:
+    """sshd from 9.8 on punishes who connects and does not log in, unless it is told not to."""
+    worker = pod.start("worker", 0)
+    says(worker, "SSH listens")
+    script = (
+        "import socket, time\n"
+        f"for n in range(40): s = socket.create_connection(('{pod.address(0)}', 2222), 5); s.recv(9); s.close()\n"
+        f"s = socket.create_connection(('{pod.address(0)}', 2222), 5); print(s.recv(99))\n"
+    )
+    prober = pod.start("launcher", 5, entrypoint=["python3", "-c", script])
+    assert prober.wait(timeout=60)["StatusCode"] == 0, log(prober)
+    assert "b'SSH-2.0-OpenSSH_" in log(prober)
 
 
 def test_mpirun_works_in_a_shell_beside_the_launcher(pod: Pod) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mpiboot.bootstrap import lost, pace
 from mpiboot.bootstrap.addresses import Place
+from mpiboot.bootstrap.host import Policy
 from mpiboot.bootstrap.hostfile import Entry
-from mpiboot.bootstrap.picture import Picture, Policy, Verdict
+from mpiboot.bootstrap.picture import Picture, Verdict
 from mpiboot.bootstrap.resolver import Answer
 from mpiboot.checkin.client import Snapshot, WorkerState
 from mpiboot.ssh.failure import Failure, Kind

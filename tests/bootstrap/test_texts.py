@@ -132,7 +132,7 @@ def test_a_name_of_this_machine_is_looked_up() -> None:
 
 SETTING = environment.Setting(
     ssh_config="/run/ssh_config", shim="/run/bin/ssh", openmpi_hostfile="/run/o", hydra_hostfile="/run/h",
-    hostfile="/run/o", given_hostfile="/etc/mpi/hostfile", live="", interface="eth0", root=False,
+    hostfile="/run/o", given_hostfile="/etc/mpi/hostfile", live="", interface="eth0", ranks_a_host="2", root=False,
 )  # fmt: skip
 
 
