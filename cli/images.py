@@ -63,9 +63,17 @@ def list_(matrix: Path | None) -> None:
 @click.option("--base", metavar="IMAGE", help="Add SSH and MPI to this Debian or Ubuntu image.  [default: the table's]")
 @click.option("--tag", metavar="TAG", help="The tag of the image that is built with --base.  [default: none]")
 @click.option("--fresh", is_flag=True, help="Get, or make, Debian's base image anew.  [default: off]")
+@click.option("--again", is_flag=True, help="Run every step, even if its result is there.  [default: off]")
 @click.pass_obj
 def build(
-    matrix: Path | None, names: tuple[str, ...], accel: str | None, base: str | None, tag: str | None, fresh: bool
+    matrix: Path | None,
+    names: tuple[str, ...],
+    accel: str | None,
+    base: str | None,
+    tag: str | None,
+    *,
+    fresh: bool,
+    again: bool,
 ) -> None:
     """Build images, each after its base, side by side where possible.
 
@@ -87,7 +95,7 @@ def build(
         on = OnBase(base, tag)
     try:
         with stopping_by_signal():
-            Builder(engine, _table(matrix), Progress()).build(chosen, on, fresh=fresh)
+            Builder(engine, _table(matrix), Progress(), again=again).build(chosen, on, fresh=fresh)
     except SystemExit:
         print("mpiboot: stopped; images that were complete are kept, nothing else is left behind", file=sys.stderr)
         raise

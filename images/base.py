@@ -14,7 +14,7 @@ from mpiboot.images.context import EPOCH
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import docker
 
@@ -65,8 +65,8 @@ def registry_answers() -> bool:
     return True
 
 
-def bootstrap(engine: docker.DockerClient) -> str:
-    """The tag of a Debian base made by mmdebstrap, of the engine's architecture."""
+def bootstrap(engine: docker.DockerClient, tag: str = MADE, left_out: Sequence[str] = LEFT_OUT) -> str:
+    """The tag of a Debian base made by mmdebstrap, of the engine's architecture, without the files `left_out`."""
     program = shutil.which("mmdebstrap")
     if program is None:
         raise BaseError(
@@ -81,7 +81,7 @@ def bootstrap(engine: docker.DockerClient) -> str:
                 program,
                 "--variant=minbase",
                 f"--architectures={architecture}",
-                *[f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT],
+                *[f"--dpkgopt=path-exclude={path}" for path in left_out],
                 *[f"--dpkgopt=path-include={path}" for path in KEPT],
                 '--aptopt=Acquire::Languages "none"',
                 SUITE,
@@ -93,10 +93,10 @@ def bootstrap(engine: docker.DockerClient) -> str:
         if made.returncode != 0:
             raise BaseError(f"mmdebstrap could not make a base (exit code {made.returncode}): {last_line(made.stderr)}")
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        imported = _run([docker_cli(), "import", "--change", f"ENV PATH={path}", str(archive), MADE])
+        imported = _run([docker_cli(), "import", "--change", f"ENV PATH={path}", str(archive), tag])
         if imported.returncode != 0:
             raise BaseError(f"the engine did not take the base that was made: {last_line(imported.stderr)}")
-    return MADE
+    return tag
 
 
 def last_line(text: str) -> str:

@@ -60,10 +60,13 @@ class OnBase:
 class Builder:
     """Builds rows with one engine. However `build` is left, no build goes on and no draft stays."""
 
-    def __init__(self, engine: docker.DockerClient, matrix: Matrix, progress: Progress) -> None:
+    def __init__(
+        self, engine: docker.DockerClient, matrix: Matrix, progress: Progress, *, again: bool = False
+    ) -> None:
         self._engine = engine
         self._matrix = matrix
         self._progress = progress
+        self._again = again
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(SIDE_BY_SIDE)
@@ -94,7 +97,8 @@ class Builder:
         with self._slots:
             self._progress.begin(name)
             try:
-                self._run(name, command.build(folder, draft, command.stages(row, debian, base), command.target(row)))
+                stages, target = command.stages(row, debian, base), command.target(row)
+                self._run(name, command.build(folder, draft, stages, target, again=self._again))
                 built = self._publish(row, draft, base, on)
             except BaseException:
                 self._progress.end(name, "stopped" if self._stopped else "failed")

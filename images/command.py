@@ -21,11 +21,14 @@ CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bun
 LABEL = "dev.mpiboot"
 
 
-def build(context: Path, tag: str, arguments: Mapping[str, str], stage: str | None = None) -> list[str]:
-    """The command that builds `tag` from an assembled context."""
+def build(
+    context: Path, tag: str, arguments: Mapping[str, str], stage: str | None = None, *, again: bool = False
+) -> list[str]:
+    """The command that builds `tag` from an assembled context; `again` runs every step, whatever was built before."""
     return [
         *[docker_cli(), "build", "--progress=plain", "--tag", tag],
         *(["--target", stage] if stage else []),
+        *(["--no-cache"] if again else []),
         *_each("--build-arg", {**arguments, **proxies(os.environ)}),
         *(["--network=host"] if proxy_is_local(os.environ) else []),
         *secrets(os.environ),

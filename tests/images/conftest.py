@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,7 +22,7 @@ def dockerfile() -> str:
 def run(docker_engine: docker.DockerClient) -> Callable[..., tuple[int, str]]:
     """Runs one command in a container of an image, which is gone after it: its exit code and both its streams."""
 
-    def one(image: str, *command: str, **options: object) -> tuple[int, str]:
+    def one(image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's options)
         container = docker_engine.containers.create(image, list(command), network_mode="none", **options)
         try:
             container.start()
