@@ -52,7 +52,8 @@ class Picture:
 
     @property
     def needed(self) -> int:
-        return min(self.policy.at_least or len(self.hosts), len(self.hosts))
+        wanted = self.policy.at_least or len(self.hosts)
+        return wanted if self.policy.elastic else min(wanted, len(self.hosts))
 
     def waiting(self) -> list[Host]:
         return [host for host in self.hosts.values() if not host.ready]
@@ -159,15 +160,24 @@ class Picture:
         if self._stream_lost_at is not None and now - self._stream_lost_at > NO_STREAM_AFTER:
             self._excuse_nobody()
         hopeful = sum(1 for host in self.hosts.values() if host.ready or self._has_time(host, now))
-        return Verdict.WAIT if hopeful >= self.needed else Verdict.OUT_OF_TIME
+        if hopeful >= self.needed or now < self._more_may_come_until:
+            return Verdict.WAIT
+        return Verdict.OUT_OF_TIME
 
-    def gives_up_at(self) -> float:
+    def gives_up_at(self, now: float) -> float:
         """The next moment at which the verdict may turn without anything happening."""
         clocks = [host.clock_from for host in self.hosts.values() if not host.ready]
         ends = [clock + self.policy.limit for clock in clocks if clock is not None]
         if self._stream_lost_at is not None:
             ends.append(self._stream_lost_at + NO_STREAM_AFTER)
-        return min(ends, default=float("inf"))
+        if self.policy.elastic:
+            ends.append(self._more_may_come_until)
+        return min((end for end in ends if end > now), default=float("inf"))
+
+    @property
+    def _more_may_come_until(self) -> float:
+        """An elastic job may need more workers than it has been told of so far."""
+        return self.started + self.policy.limit if self.policy.elastic else self.started
 
     def _members(self, names: Sequence[str], now: float) -> None:
         """The job has grown or shrunk to these workers."""

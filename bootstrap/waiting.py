@@ -118,7 +118,7 @@ def _wait(watch: Watch, config: BootConfig, events: Events, progress: Progress, 
                 addressed = True
                 events.mark("addresses")
             verdict = picture.verdict(now)
-            revision, check_at = picture.revision, picture.gives_up_at()
+            revision, check_at = picture.revision, picture.gives_up_at(now)
             if verdict is Verdict.GO:
                 return
             if verdict is Verdict.OUT_OF_TIME:

@@ -96,7 +96,7 @@ def test_dns_is_asked_for_a_worker_that_runs_and_cannot_check_in() -> None:
 
 def test_the_clock_runs_from_the_start_without_a_stream() -> None:
     seen = picture(Policy(300.0))
-    assert seen.gives_up_at() == 300.0
+    assert seen.gives_up_at(0.0) == 300.0
     assert seen.verdict(299.9) is Verdict.WAIT
     assert seen.verdict(300.0) is Verdict.OUT_OF_TIME
 
@@ -110,6 +110,14 @@ def test_a_pod_in_a_queue_costs_no_time() -> None:
     seen.told_by_stream(snapshot(state(0, "ready", "10.0.0.1"), state(1, "running", "10.0.0.2")), 5000.0)
     assert seen.verdict(5299.0) is Verdict.WAIT
     assert seen.verdict(5300.0) is Verdict.OUT_OF_TIME
+
+
+def test_a_worker_that_is_given_up_does_not_keep_the_launcher_busy() -> None:
+    """Others are pending and may yet come: the next look is due when something can change, not in the past."""
+    seen = picture(Policy(300.0, at_least=1, told_elsewhere=True))
+    seen.told_by_stream(snapshot(state(0, "running", "10.0.0.1"), state(1, "pending")), 1.0)
+    assert seen.verdict(400.0) is Verdict.WAIT
+    assert seen.gives_up_at(400.0) == float("inf")
 
 
 def test_a_stream_that_is_lost_for_long_excuses_nobody() -> None:
@@ -196,6 +204,21 @@ def test_elastic_jobs_take_whom_they_are_told_of() -> None:
     assert [(host.name, host.slots) for host in seen.hosts.values()] == [("w0", 2), ("w1", 2), ("w2", 2)]
     seen.told_by_file({"w2": Place("10.0.0.3", 2222)}, 1.0)
     assert list(seen.hosts) == ["w2"]
+
+
+def test_elastic_jobs_wait_for_workers_they_have_not_been_told_of() -> None:
+    seen = picture(Policy(300.0, at_least=2, elastic=True), 1)
+    seen.told_by_file({"w0": A}, 0.0)
+    tried(seen, 0.0)
+    seen.probed("w0", A, None, 0.0)
+    assert seen.verdict(0.0) is Verdict.WAIT
+    assert seen.gives_up_at(0.0) == 300.0
+    assert seen.verdict(300.0) is Verdict.OUT_OF_TIME
+    seen.told_by_file({"w0": A, "w1": B}, 299.0)
+    assert sorted(tried(seen, 299.0)) == ["w0", "w1"]
+    seen.probed("w0", A, None, 299.0)
+    seen.probed("w1", B, None, 299.0)
+    assert seen.verdict(299.0) is Verdict.GO
 
 
 def test_a_lost_worker_is_told_by_its_state_or_its_uid() -> None:
