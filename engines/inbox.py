@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LAUNCHER = "launcher"
+# The first ends the job, the second kills it. Whoever goes on asks an engine that hangs, and may leave it as it is.
+ENOUGH = 3
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,18 @@ def background(inbox: Inbox[Event], work: Callable[[], None], name: str) -> thre
 def signals_to(inbox: Inbox[Event]) -> Iterator[None]:
     """While this lasts, signals that ask for the end arrive in the inbox. One ignored before (nohup) stays ignored."""
     before = {}
+    asked = 0
+
+    def heard(number: int, _: object) -> None:
+        nonlocal asked
+        asked += 1
+        inbox.put(Interrupted(number))
+        if asked >= ENOUGH:
+            signal.signal(number, signal.SIG_DFL)
+
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(signum) != signal.SIG_IGN:
-            before[signum] = signal.signal(signum, lambda number, _: inbox.put(Interrupted(number)))
+            before[signum] = signal.signal(signum, heard)
     try:
         yield
     finally:

@@ -53,12 +53,19 @@ def run(wanted: Wanted) -> int:
         place, job = _prepared(wanted, inbox, output, marks)
         output.width = max(len(LAUNCHER), len(names.worker("", job.workers - 1)) - 1)
         try:
-            code = Follow(place, inbox, rules(job), output).until_end()
+            return Follow(place, inbox, rules(job), output).until_end()
         finally:
-            place.remove()
+            _remove(place, output)
             marks.mark("done", "job")
             drawing.draw(marks, output)
-    return code
+
+
+def _remove(place: Place, output: Output) -> None:
+    try:
+        place.remove()
+    except UserError as error:
+        # What the job itself ended with is what counts, an error of its own above all.
+        output.say(str(error))
 
 
 def rules(job: Job) -> Rules:

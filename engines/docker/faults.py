@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from docker.errors import APIError, DockerException
+from requests.exceptions import RequestException
 
 from mpiboot.engines.docker import labels
 from mpiboot.job.errors import UserError
@@ -34,6 +35,26 @@ class NotStartedError(UserError):
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+class EngineGoneError(UserError):
+    """The engine went away under a running job."""
+
+    exit_code = 1
+
+
+@contextmanager
+def of_engine(doing: str) -> Iterator[None]:
+    """Whatever else the engine says, or that it says nothing any more."""
+    try:
+        yield
+    except APIError as error:
+        why = str(error.explanation or error)
+        hint = "; remove networks that nobody uses: docker network prune" if "address pool" in why else ""
+        raise RefusedError(f"the Docker engine failed while {doing}: {why}{hint}") from error
+    except (RequestException, OSError) as error:
+        text = f"the Docker engine stopped answering while {doing}"
+        raise EngineGoneError(f"{text}; when it is back, see what is left of the job: mpiboot ps") from error
 
 
 @contextmanager

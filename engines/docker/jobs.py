@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError, NotFound
 
-from mpiboot.engines.docker import labels
+from mpiboot.engines.docker import faults, labels
 from mpiboot.engines.docker.labels import FILLER, who
 from mpiboot.engines.docker.remove import remove_run
 from mpiboot.engines.inbox import LAUNCHER
@@ -34,6 +34,10 @@ class DockerJobs:
 
     def all(self) -> list[JobInfo]:
         """Every run that has left a trace: containers, or only a network or a volume."""
+        with faults.of_engine("its jobs were looked up"):
+            return self._all()
+
+    def _all(self) -> list[JobInfo]:
         any_run = {"label": [labels.RUN]}
         marked = [
             *(one["Labels"] for one in self._api.volumes(filters=any_run)["Volumes"] or ()),
@@ -67,6 +71,10 @@ class DockerJobs:
         _join(awaited)
 
     def delete(self, job: JobInfo) -> None:
+        with faults.of_engine(f"{job.name} was being removed"):
+            self._delete(job)
+
+    def _delete(self, job: JobInfo) -> None:
         launchers = [one for one in self._of(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
         for launcher in launchers:
             with suppress(APIError):  # it is not running

@@ -63,6 +63,31 @@ class DockerPlace:
         self._pool = ThreadPoolExecutor(IN_PARALLEL, thread_name_prefix="docker")
 
     def bring_up(self) -> None:
+        with faults.of_engine("the job was being started"):
+            self._bring_up()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def start_again(self, who: str) -> None:
+        with faults.of_engine(f"{who} was being started again"):
+            self._start(who)
+
+    def signal(self, who: str, signum: int) -> None:
+        with faults.of_engine(f"{who} was being ended"), suppress(APIError, KeyError):  # it is gone, or not there yet
+            self.api.kill(self._ids[who], signal=signum)
+
+    def remove(self) -> None:
+        self.cancel()
+        self._pool.shutdown(cancel_futures=True)
+        with faults.of_engine("the job was being removed"):
+            remove_run(self.api, self._run.run)
+        for reader in self._readers:
+            reader.join(timeout=1.0)
+
+    # -- the story, and its steps in their order ----------------------------------------------------------------------
+
+    def _bring_up(self) -> None:
         images = self._images()
         plan = planned.plan_in_images(self.job, frozenset(image.name for image in images if image.own))
         self._describe(plan, images)
@@ -77,25 +102,6 @@ class DockerPlace:
                 self._wait_at_gate(workers)
             self._start(LAUNCHER)
         self._go_on()
-
-    def cancel(self) -> None:
-        self._cancelled.set()
-
-    def start_again(self, who: str) -> None:
-        self._start(who)
-
-    def signal(self, who: str, signum: int) -> None:
-        with suppress(APIError, KeyError):  # it is gone, or not there yet
-            self.api.kill(self._ids[who], signal=signum)
-
-    def remove(self) -> None:
-        self.cancel()
-        self._pool.shutdown(cancel_futures=True)
-        remove_run(self.api, self._run.run)
-        for reader in self._readers:
-            reader.join(timeout=1.0)
-
-    # -- the steps of bring_up, in their order ------------------------------------------------------------------------
 
     def _images(self) -> list[Image]:
         replicas = [self.job.launcher, *([self.job.worker] if self.job.worker else [])]
