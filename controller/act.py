@@ -40,6 +40,8 @@ class RefusedError(TroubleError):
 
     def __init__(self, action: Action, error: ApiError) -> None:
         super().__init__(f"cannot {action}: {error}")
+        if error.going_away:
+            self.event = ""  # a namespace on its way out takes no events either
 
 
 class LeftoverError(TroubleError):

@@ -41,11 +41,6 @@ class ApiError(Exception):
         return self.status == 429
 
     @property
-    def lasting(self) -> bool:
-        """Whether the same request will be refused again until a person changes something."""
-        return self.status in {400, 403, 404, 413, 422} and not self.going_away
-
-    @property
     def going_away(self) -> bool:
         """The namespace is being deleted: nothing can be created in it, and nothing needs to be."""
         return self.status == 403 and "because it is being terminated" in str(self)

@@ -49,7 +49,7 @@ OPTIONS = (
     Option("own_images", OUR_IMAGES, "Regular expression of images that carry mpiboot: launchers wait in place."),
     Option("key_type", "ed25519", "Type of the jobs' SSH keys; ecdsa where FIPS rules apply.",
            choices=("ed25519", "ecdsa")),
-    Option("workers", 8, "Jobs that are looked at simultaneously.", least=1),
+    Option("workers", 16, "Jobs that are looked at simultaneously.", least=1),
     Option("concurrency", 64, "Requests to the API server at the same time.", least=1),
     Option("peer_leases", "mpi-operator/mpi-operator kubeflow/mpi-operator", "Leases, NAMESPACE/NAME, of other MPI"
            " operators: while one is held this one keeps still."),
