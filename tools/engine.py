@@ -19,6 +19,7 @@ PACKAGES = ["docker.io", "containerd", "runc", "iptables"]
 COMES_UP_WITHIN = 20.0
 SYSTEMD = Path("/run/systemd/system")
 SOCKET = Path("/var/run/docker.sock")
+CONTAINERD = Path("/var/run/docker/containerd/containerd.pid")
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -82,6 +83,11 @@ def _start_by_systemd() -> bool:
 
 def _start(state: Path) -> bool:
     state.mkdir(parents=True, exist_ok=True)
+    # An engine that was killed leaves these behind. Where another process has such a number by now, dockerd would take
+    # it for an engine, or for its containerd, and not start.
+    for note, program in ((state / "dockerd.pid", "dockerd"), (CONTAINERD, "containerd")):
+        if not _is_running(note, program):
+            note.unlink(missing_ok=True)
     log = state / "dockerd.log"
     say(f"starting a Docker engine (`make clean` ends it; its log is {log})")
     with log.open("wb") as output:
@@ -113,12 +119,19 @@ def _comes_up(daemon: subprocess.Popen[bytes] | None, log: Path | None) -> bool:
 def stop(state: Path) -> None:
     """End the engine that `provide` started, and no other."""
     note = state / "dockerd.pid"
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        pid = int(note.read_text())
-        if "dockerd" in Path(f"/proc/{pid}/cmdline").read_text():
-            say(f"ending the Docker engine that setup started (process {pid})")
-            _end(pid)
+    if pid := _is_running(note, "dockerd"):
+        say(f"ending the Docker engine that setup started (process {pid})")
+        _end(pid)
     note.unlink(missing_ok=True)
+
+
+def _is_running(note: Path, program: str) -> int:
+    """The process that a file names, if it is that program; else 0."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int(note.read_text())
+        if Path(f"/proc/{pid}/comm").read_text().strip() == program:
+            return pid
+    return 0
 
 
 def _end(pid: int, patience: float = 30.0) -> bool:
