@@ -91,7 +91,8 @@ def from_program(program: Program, settings: Settings | None = None) -> Requeste
 def name_for(command: Sequence[str]) -> str:
     """A name that nobody has, after the program: `./pi.py 100` -> `pi-x4kq`."""
     words = [word for word in command if not word.startswith("-") and PurePosixPath(word).name not in _PASSED_OVER]
-    stem = PurePosixPath(words[0]).stem if words else "job"
+    # Of a whole script (`sh -c 'hostname; date'`) the first word says enough.
+    stem = PurePosixPath(re.split(r"[\s;]", words[0].strip())[0]).stem if words else "job"
     letters = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:LONGEST].strip("-")
     if not letters or not letters[0].isalpha():
         letters = f"job-{letters}".strip("-")
