@@ -95,5 +95,5 @@ def wait(what: str, asked: Any, limit: float = SLOWEST, pace: float = 0.1) -> No
     deadline = time.monotonic() + limit
     while not asked():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: not within {limit:.0f} s")
+            raise TimeoutError(f"{what}: not within {limit:.0f} s")
         time.sleep(pace)

@@ -20,6 +20,10 @@ REPAIR = {
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true", "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10"}
 
 
+class JobFaultError(Exception):
+    """A job failed, did not end, or ran its ranks in the wrong places."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """How jobs are written for one operator and one image."""
@@ -29,7 +33,6 @@ class Kind:
     worker_command: tuple[str, ...] = ()
     keys: str = "/home/mpiuser/.ssh"
     late: str = ""  # a worker's name ends with it: that one starts 40 s after the others
-    spec: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome
     begun = time.time()
     create(api, PATH.format(space), manifest(kind, workers, name))
     try:
-        wait(f"the end of {space}/{name}", lambda: _finished(api, path))
+        try:
+            wait(f"the end of {space}/{name}", lambda: _finished(api, path))
+        except TimeoutError as error:
+            raise JobFaultError(str(error)) from None
         return _outcome(api, space, workers, begun)
     finally:
         remove(api, path, space)
@@ -65,7 +71,7 @@ def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
     first = {"initContainers": [late]} if kind.late else {}
     end = {"terminationGracePeriodSeconds": 1}  # nothing in them needs a farewell, and samples come quicker
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
-        "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"}, **kind.spec,
+        "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"},
         "mpiReplicaSpecs": {
             "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher], **end}}},
             "Worker": {"replicas": workers, "template": {"spec": {"containers": [worker], **first, **end}}}}}}
@@ -75,7 +81,7 @@ def _finished(api: Client, path: str) -> bool:
     conditions = api.get(path).object.get("status", {}).get("conditions") or []
     ends = {each["type"] for each in conditions if each["status"] == "True"} & {"Succeeded", "Failed"}
     if "Failed" in ends:
-        raise RuntimeError(f"{path} failed: {conditions[-1].get('message')}")
+        raise JobFaultError(f"{path} failed: {conditions[-1].get('message')}")
     return bool(ends)
 
 
@@ -87,7 +93,7 @@ def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
              for _, line in log(api, space, pod["metadata"]["name"], "launcher") if line.startswith("rank ")]
     places = Counter(host for _, host in ranks)
     if len(places) != workers or set(places.values()) != {1}:
-        raise RuntimeError(f"the ranks are not one on each of {workers} workers: {dict(places)}")
+        raise JobFaultError(f"the ranks are not one on each of {workers} workers: {dict(places)}")
     listening = [when for pod in by_role["worker"] for when, line in log(api, space, pod["metadata"]["name"], "worker")
                  if "listening on 0.0.0.0" in line.lower()]
     restarts = sum(each["restartCount"] for pod in by_role["launcher"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from bench._cluster import NODE, network, ports, versions
+from bench._cluster import NODE, network, ports, versions, wait
+from bench.harness import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TUNED = ("-kube-api-qps=2000", "-kube-api-burst=4000", "-threadiness=16", "-controller-queue-rate-limit=2000",
          "-controller-queue-burst=4000")
+PEERS_PORT = 8080
 
 
 @contextlib.contextmanager
@@ -32,8 +35,12 @@ def ours(namespace: str) -> Iterator[None]:
 @contextlib.contextmanager
 def peer(namespace: str, *flags: str) -> Iterator[None]:
     """mpi-operator, with its defaults unless flags say otherwise."""
+    # It listens there whatever it is told, and ends where somebody else does.
+    if _listens(PEERS_PORT):
+        raise Unavailable(f"the free TCP port {PEERS_PORT} that mpi-operator needs")
     with _running([versions.program("mpi-operator"), "-kubeConfig", str(NODE.kubeconfig), "-namespace", namespace,
-                   "-lock-namespace", namespace, *flags]):
+                   "-lock-namespace", namespace, *flags]) as process:
+        wait("mpi-operator's start", lambda: _listens(PEERS_PORT) or process.poll() is not None, 30)
         yield
 
 
@@ -45,13 +52,19 @@ def kwok() -> Iterator[None]:
         yield
 
 
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
 @contextlib.contextmanager
-def _running(command: list[str]) -> Iterator[None]:
+def _running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
                                    env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"})
         try:
-            yield
+            yield process
             if process.poll() is not None:
                 output.seek(0)
                 raise RuntimeError(f"{command[0]} ended by itself ({process.returncode}): {output.read()[-2000:]}")

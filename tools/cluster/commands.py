@@ -51,7 +51,7 @@ def _api_down() -> int:
 
 
 def _build(size: str) -> int:
-    build.provide(*versions.SIZES[size])
+    {"api": api.provide, "node": node.provide}.get(size, lambda: build.provide(*versions.SIZES[size]))()
     return 0
 
 
