@@ -64,8 +64,9 @@ def publish(run: RunDir, client: Client, hosts: Iterable[Host]) -> None:
     """Write the configuration for these workers, and a file for each of their names, by which the shim knows them."""
     peers = list(_peers(list(hosts)))
     os.makedirs(run.hosts, 0o700, exist_ok=True)
-    for name in {name for peer in peers for name in (*peer.names, peer.address) if name}:
-        os.close(os.open(f"{run.hosts}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    names = {name for peer in peers for name in (*peer.names, peer.address) if name}
+    for name in names - set(os.listdir(run.hosts)):
+        os.mknod(f"{run.hosts}/{name}", 0o600)
     private.write(run.ssh_config, ssh_client.configuration(client, peers))
 
 

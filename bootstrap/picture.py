@@ -45,6 +45,7 @@ class Picture:
         self.ready_count = 0
         self.revision = 0  # grows with everything that may turn the verdict
         self._queue: list[tuple[float, str]] = []
+        self._earliest_end = now + policy.limit  # nobody runs out of time before this
         self._stream_heard = False
         self._stream_lost_at: float | None = None
         for host in self.hosts.values():
@@ -157,15 +158,21 @@ class Picture:
                     host.confirming = True
                     self._schedule(host, now)
             return Verdict.WAIT
+        if now < self._earliest_end:  # asked after each of a thousand answers, so it must not count every time
+            return Verdict.WAIT
         if self._stream_lost_at is not None and now - self._stream_lost_at > NO_STREAM_AFTER:
             self._excuse_nobody()
+        self._earliest_end = self._next_end(now)
         hopeful = sum(1 for host in self.hosts.values() if host.ready or self._has_time(host, now))
         if hopeful >= self.needed or now < self._more_may_come_until:
             return Verdict.WAIT
         return Verdict.OUT_OF_TIME
 
     def gives_up_at(self, now: float) -> float:
-        """The next moment at which the verdict may turn without anything happening."""
+        """The next moment at which the verdict may turn without anything happening, or somewhat earlier."""
+        return self._earliest_end if self._earliest_end > now else self._next_end(now)
+
+    def _next_end(self, now: float) -> float:
         clocks = [host.clock_from for host in self.hosts.values() if not host.ready]
         ends = [clock + self.policy.limit for clock in clocks if clock is not None]
         if self._stream_lost_at is not None:
@@ -197,6 +204,7 @@ class Picture:
         self.revision += 1
         if self._stream_lost_at is None:
             self._stream_lost_at = now
+            self._earliest_end = min(self._earliest_end, now + NO_STREAM_AFTER)
             for host in self.hosts.values():
                 host.dns_from = max(now, self._dns_from)
                 if host.place is None and not host.probing:
@@ -213,6 +221,7 @@ class Picture:
             host.pending = state.reason or "pending"
         else:
             host.clock_from = now if host.clock_from is None else host.clock_from
+            self._earliest_end = min(self._earliest_end, host.clock_from + self.policy.limit)
             host.pending = f"failed: {state.reason or 'its container ended'}" if state.state == "failed" else ""
         # There is no address to be found for a container that does not run.
         host.dns_from = float("inf") if state.state in ("pending", "failed") else now + DNS_AFTER_ITS_START
@@ -254,6 +263,10 @@ class Picture:
         if host.ready != ready:
             host.ready = ready
             self.ready_count += 1 if ready else -1
+            if not ready and self._stream_heard and host.clock_from is not None:
+                # It restarts, maybe hours after the first start. Without a stream the limit is one for all together.
+                host.clock_from = now
+                self._earliest_end = min(self._earliest_end, now + self.policy.limit)
             self._changed(now)
 
     def _changed(self, now: float) -> None:

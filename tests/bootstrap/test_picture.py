@@ -120,6 +120,15 @@ def test_a_worker_that_is_given_up_does_not_keep_the_launcher_busy() -> None:
     assert seen.gives_up_at(400.0) == float("inf")
 
 
+def test_a_worker_that_restarts_while_others_are_pending_has_its_time_anew() -> None:
+    seen = picture(Policy(300.0, told_elsewhere=True))
+    seen.told_by_stream(snapshot(state(0, "ready", "10.0.0.1", uid="a"), state(1, "pending")), 1.0)
+    assert seen.verdict(5000.0) is Verdict.WAIT
+    seen.told_by_stream(snapshot(state(0, "running", "10.0.0.9", uid="b"), state(1, "pending")), 5000.0)
+    assert seen.verdict(5299.0) is Verdict.WAIT
+    assert seen.verdict(5301.0) is Verdict.OUT_OF_TIME
+
+
 def test_a_stream_that_is_lost_for_long_excuses_nobody() -> None:
     seen = picture(Policy(300.0, told_elsewhere=True), 1)
     seen.told_by_stream(snapshot(state(0, "pending")), 1.0)
