@@ -83,6 +83,8 @@ def _tar(files: dict[str, bytes]) -> bytes:
 
 
 def _identity(image: str) -> str:
+    if shutil.which("docker") is None:
+        raise ClusterError(f"cannot copy {image} to the node: there is no docker here; get it with: make engine")
     done = subprocess.run(["docker", "image", "inspect", "--format", "{{.Id}}", image], text=True, capture_output=True)
     if done.returncode:
         raise ClusterError(f"the Docker engine has no image {image}: {done.stderr.strip()}")
