@@ -1,0 +1,165 @@
+"""Images: sizes beside the peers' recipe, a build with warm package caches, latency between two containers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench._images_pair import execute, two_containers
+from bench._launch import MPIBOOT
+from bench._peers_image import peers_image
+from bench.harness import Row, Unavailable, in_turn
+from mpiboot.containers import NoEngineError, connect, docker_cli
+from mpiboot.images.base import bootstrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import docker
+    from docker.models.containers import Container
+
+RUNTIMES = ("openmpi", "mpich", "intel")
+GOALS = {"openmpi": 185, "mpich": 275, "intel": 370}
+PINGPONG = Path(__file__).with_name("_images_pingpong.c")
+REPEATS = 15
+HYDRA = ["-hosts", "w0,w1", "-ppn", "1"]
+PATIENCE = 600
+
+# What mpi-operator's users build, in our words: a whole Debian, SSH, then Open MPI, package lists removed. On a
+# registry's Debian image a setting removes the archives too; on a Debian made from packages they stay.
+THEIRS = """
+FROM {base}
+RUN apt-get update && apt-get install -y --no-install-recommends openssh-server openssh-client libcap2-bin {more} \\
+ && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends openmpi-bin {clean} && rm -rf /var/lib/apt/lists/*
+"""
+
+
+def measure() -> list[Row]:
+    try:
+        engine = connect()
+    except NoEngineError as missing:
+        raise Unavailable(f"a Docker engine ({missing}); get it with: make engine") from None
+    with closing(engine):
+        _build(*RUNTIMES, *[f"{name}-dev" for name in RUNTIMES])
+        return [*_sizes(engine), *_latency(engine), _build_time(), _check_time()]
+
+
+def versions() -> dict[str, str]:
+    with closing(connect()) as engine:
+        label = "org.opencontainers.image.version"
+        told = {name: engine.images.get(f"mpiboot/{name}").labels[label] for name in RUNTIMES}
+        return {"docker": str(engine.version()["Version"]), **told}
+
+
+def _build(*names: str) -> None:
+    _run([MPIBOOT, "images", "build", *names])
+
+
+def _sizes(engine: docker.DockerClient) -> list[Row]:
+    base = bootstrap(engine, "mpiboot-bench/debian", left_out=())
+    kept = _size_of_theirs(engine, base, clean="", more="")
+    cleaned = _size_of_theirs(engine, base, clean="&& apt-get clean", more="systemd-standalone-sysusers")
+    own = {name: _size(engine, f"mpiboot/{name}") for name in RUNTIMES}
+    what = "image with Python, mpi4py, mpiboot"
+    return [
+        *[Row(f"{name} {what}", "MB", [own[name]], limit=GOALS[name]) for name in RUNTIMES],
+        Row("openmpi and peers' recipe", "MB", [own["openmpi"]], limit=0.3, beside=[kept], beside_what="theirs"),
+        Row(
+            "openmpi, their archives removed", "MB", [own["openmpi"]], beside=[cleaned], beside_what="theirs",
+            note="the same recipe without apt's archives and systemd; neither has Python and mpi4py, ours has",
+        ),
+    ]
+
+
+def _size_of_theirs(engine: docker.DockerClient, base: str, *, clean: str, more: str) -> float:
+    tag = "mpiboot-bench/theirs"
+    recipe = THEIRS.format(base=base, clean=clean, more=more)
+    _run([docker_cli(), "build", "--quiet", "--tag", tag, "-"], recipe)
+    return _size(engine, tag)
+
+
+def _size(engine: docker.DockerClient, tag: str) -> float:
+    return float(engine.images.get(tag).attrs["Size"]) / 1e6
+
+
+def _latency(engine: docker.DockerClient) -> list[Row]:
+    """Two containers, a rank in each, by sshd and mpirun alone: what the image itself brings, with nothing set."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        pairs = []
+        for image, runtime in [*((f"mpiboot/{name}", name) for name in RUNTIMES), (peers_image(), "openmpi")]:
+            tag = _with_pingpong(folder, image, runtime)
+            pairs.append(stack.enter_context(two_containers(engine, tag)))
+        hosts = {"openmpi": ["--host", "w0:1,w1:1"], "mpich": HYDRA, "intel": HYDRA}
+        ways = [_pingpong(pair, hosts[name]) for pair, name in zip(pairs, [*RUNTIMES, "openmpi"], strict=True)]
+        openmpi, mpich, intel, peers = in_turn(REPEATS, *ways)
+    return [
+        Row("8-byte latency, openmpi", "us", openmpi, limit=20),
+        Row("8-byte latency, openmpi and peers", "us", openmpi, beside=peers, beside_what="peers' image"),
+        Row("8-byte latency, mpich", "us", mpich, limit=20),
+        Row("8-byte latency, intel", "us", intel, limit=20),
+    ]
+
+
+def _pingpong(container: Container, hosts: list[str]) -> Callable[[], float]:
+    def once() -> float:
+        code, said = execute(container, ["timeout", str(PATIENCE), "mpirun", "-n", "2", *hosts, "pingpong"])
+        if code:
+            raise RuntimeError(f"pingpong: exit code {code}: {said[-2000:]}")
+        return float(re.findall(r"latency ([\d.]+)", said)[0])
+
+    return once
+
+
+def _with_pingpong(folder: Path, image: str, runtime: str) -> str:
+    """The tag of `image` with the program in it, compiled for that runtime."""
+    tag = f"mpiboot-bench/pingpong-{re.sub(r'[/:]', '-', image)}"
+    (folder / PINGPONG.name).write_text(PINGPONG.read_text())
+    (folder / "Dockerfile").write_text(
+        f"FROM mpiboot/{runtime}-dev AS compile\nCOPY {PINGPONG.name} /tmp/\n"
+        f"RUN mpicc -O2 -o /tmp/pingpong /tmp/{PINGPONG.name}\n"
+        f"FROM {image}\nCOPY --from=compile /tmp/pingpong /usr/local/bin/\n"
+    )
+    _run([docker_cli(), "build", "--quiet", "--tag", tag, str(folder)])
+    return tag
+
+
+def _build_time() -> Row:
+    """Every step of the three images runs again, under names of their own; packages come from the caches."""
+    row = 'bench-{0} = {{ runtime = "{0}", accel = "cpu", kind = "runtime" }}'
+    rows = "\n".join(row.format(name) for name in RUNTIMES)
+    arguments = '[arguments]\nMPI4PY = "4.1.2"\nMPICH = "5.0.2"\nINTEL = "2021.19.0"\n'
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "bench.toml"
+        table.write_text(f"{arguments}[images]\n{rows}\n")
+        begun = time.monotonic()
+        _run([MPIBOOT, "images", "--matrix", str(table), "build", "--again"])
+        took = time.monotonic() - begun
+    for name in RUNTIMES:
+        listed = _run([docker_cli(), "images", "--quiet", f"mpiboot/bench-{name}"]).split()
+        _run([docker_cli(), "rmi", "--force", *set(listed)])
+    return Row("build the three CPU images, package caches warm", "s", [took], limit=240)
+
+
+def _check_time() -> Row:
+    def check() -> float:
+        begun = time.monotonic()
+        _run([MPIBOOT, "images", "check", "mpiboot/openmpi", "--require", "hardened"])
+        return time.monotonic() - begun
+
+    return Row("images check, all profiles", "s", in_turn(3, check)[0], limit=30)
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    environment = {**os.environ, "DOCKER_BUILDKIT": "1"}
+    done = subprocess.run(command, input=text, text=True, capture_output=True, timeout=PATIENCE, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
