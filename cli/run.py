@@ -41,7 +41,7 @@ class WithCommand(click.Command):
               help="Where to run.  [default: docker if an engine answers, else local]")  # fmt: skip
 @click.option("--allow-host-path", is_flag=True, help="Let a manifest's hostPath volumes see this machine's files.")
 @click.option("--timeline", metavar="FILE.svg", help="Draw what happened when.")
-@click.option("-v", "--verbose", is_flag=True, help="Print what happened when, in seconds.")
+@click.option("-v", "--verbose", is_flag=True, help="Print what happened when, and all that sshd says.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what the launcher prints.")
 @click.argument("image", required=False)
 @click.pass_context

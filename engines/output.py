@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Literal
@@ -15,17 +16,22 @@ if TYPE_CHECKING:
 Stream = Literal["out", "err"]
 COLOURS = (36, 33, 32, 35, 34, 31)  # the launcher's is the first
 TAIL = 10
+# What every sshd says of every job that goes well. It is kept for `logs`, and shown with --verbose.
+ROUTINE = re.compile(
+    rb"Server listening on |Accepted publickey for |Received disconnect from |Disconnected from |Received signal 15;"
+    rb"|Connection (closed|reset) by .* \[preauth\]"
+)
 
 
 class Output:
     """Where the lines of all processes of a job go. Any thread may call it."""
 
     def __init__(
-        self, *, quiet: bool = False, out: int = 1, err: int = 2,
+        self, *, quiet: bool = False, verbose: bool = False, out: int = 1, err: int = 2,
         broken: Callable[[], None] = lambda: None, seen: Callable[[str, Stream, bytes], bool] = lambda *_: False,
     ) -> None:  # fmt: skip
         """`broken` is called once if nobody reads us any more; a line for which `seen` is true is not shown."""
-        self._quiet = quiet
+        self._quiet, self._verbose = quiet, verbose
         self.width = len(LAUNCHER)  # of the prefixes
         self._fds: dict[Stream, int] = {"out": out, "err": err}
         self._terminal = {stream: os.isatty(fd) for stream, fd in self._fds.items()}
@@ -71,7 +77,7 @@ class Output:
             return
         self._tails[who].append(line.decode(errors="replace").rstrip("\r\n"))
         launcher = who == LAUNCHER
-        if self._quiet and not launcher:
+        if not launcher and (self._quiet or (not self._verbose and ROUTINE.match(line))):
             return
         # What the program prints is what a pipe gets; everything else needs to say whose it is.
         target: Stream = stream if launcher else "err"

@@ -46,8 +46,9 @@ def run(wanted: Wanted) -> int:
     drawing = Drawing(wanted.timeline, verbose=wanted.verbose)
     inbox: Inbox[Event] = Inbox()
     marks = Marks(wanted=drawing.wanted)
+    gone = Interrupted(signal.SIGPIPE)
     output = Output(
-        quiet=wanted.quiet, broken=lambda: inbox.put(Interrupted(signal.SIGPIPE)), seen=marks.seen
+        quiet=wanted.quiet, verbose=wanted.verbose, broken=lambda: inbox.put(gone), seen=marks.seen
     )
     with signals_to(inbox):
         place, job = _prepared(wanted, inbox, output, marks)

@@ -78,6 +78,17 @@ def test_quiet_is_what_the_launcher_prints_and_nothing_else(pipes: Ends) -> None
     assert pipes.text(pipes.read_err) == "launcher says\nmpiboot: an error\n"
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_what_every_sshd_says_is_shown_only_with_verbose_and_always_kept(pipes: Ends, verbose: bool) -> None:
+    routine, trouble = "Accepted publickey for mpiuser from 10.0.0.1", "Failed publickey for mpiuser from 10.0.0.1"
+    output = Output(verbose=verbose, out=pipes.out, err=pipes.err)
+    output.feed("worker-0", "err", f"{routine}\n{trouble}\n".encode())
+    output.feed("launcher", "err", f"{routine}\n".encode())
+    shown = [routine, trouble] if verbose else [trouble]
+    assert pipes.text(pipes.read_err) == "".join(f"worker-0 | {line}\n" for line in shown) + f"{routine}\n"
+    assert output.tail("worker-0") == [routine, trouble]
+
+
 def test_the_last_lines_of_each_are_kept(pipes: Ends) -> None:
     output = Output(out=pipes.out, err=pipes.err)
     output.feed("worker-0", "err", b"".join(b"%d\n" % number for number in range(50)))
