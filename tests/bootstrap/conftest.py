@@ -186,6 +186,8 @@ class Job:
         usual = {"PRTE_MCA_hwloc_default_binding_policy": "none", "FI_PROVIDER": "tcp", "I_MPI_ROOT": str(prefix)}
         # ... which may have a dozen networks of containers, too.
         usual |= {"OMPI_MCA_btl_tcp_if_include": "lo", "FI_TCP_IFACE": "lo"}
+        # ... and be so busy that a rank needs longer than a second to do something about SIGTERM.
+        usual["PRTE_MCA_odls_base_sigkill_timeout"] = "30"
         return {"PATH": path, "LD_LIBRARY_PATH": str(prefix / "lib"), **usual}
 
     def write(self) -> None:
@@ -202,9 +204,13 @@ class Job:
     def start(self, *indexes: int, env: Mapping[str, str] | None = None) -> None:
         """Start these workers and wait until they listen."""
         for index in indexes:
+            # What ranks of one host share is a file named by the host, which is the same for both workers here.
+            shared = self.directory / f"shared-{index}"
+            shared.mkdir(exist_ok=True)
+            own = {"OMPI_MCA_btl_sm_backing_directory": str(shared)} if self.runtime else {}
             self.workers[index] = self.run(
                 "worker", "--ssh-dir", self.keys.worker, "--listen", self.addresses[index],
-                "--port", self.ports.get(index, PORT), env={**self.env, **(env or {})},
+                "--port", self.ports.get(index, PORT), env={**self.env, **own, **(env or {})},
             )  # fmt: skip
         for index in indexes:
             self.workers[index].says("SSH listens")
