@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SUPPORTED = "Debian 12 or newer, or Ubuntu 24.04 or newer"
 OLDEST = {"debian": (12,), "ubuntu": (24, 4)}  # the first with Python 3.11
-LOOK = "cat /etc/os-release; command -v apt-get dpkg"
+LOOK = "cat /etc/os-release; command -v apt-get"
 
 
 class ForeignError(UserError):
