@@ -23,8 +23,10 @@ def stopping_by_signal() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        # After a first signal the process is about to end, and a second one must not change how.
+        if signal.getsignal(signal.SIGINT) is _stop:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:

@@ -45,7 +45,9 @@ def test_a_late_worker_holds_back_a_foreign_launcher(jobs: Jobs, foreign: Callab
     assert jobs.launcher_starts(name) == 0
     assert jobs.end(name) == "Succeeded", jobs.told(name)
     assert jobs.launcher_starts(name) == 1
-    assert sorted(jobs.output(name).split()) == ["held-worker-0", "held-worker-1"]
+    # On a busy machine Open MPI adds a warning of its own (setpgid) to the log.
+    printed = [line for line in jobs.output(name).splitlines() if line.startswith("held-")]
+    assert sorted(printed) == ["held-worker-0", "held-worker-1"]
 
 
 def test_a_wrong_image_is_named_and_costs_no_attempt(jobs: Jobs, loaded: Callable[[str], str]) -> None:
