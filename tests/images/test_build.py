@@ -65,11 +65,13 @@ def test_building_again_changes_nothing(
     assert docker_engine.images.get(f"mpiboot/{name}").id == before
 
 
-def test_labels_and_tags_tell_the_version_that_the_image_says(docker_engine: docker.DockerClient, image: Tag) -> None:
+def test_labels_and_tags_tell_the_version_that_the_image_says(
+    docker_engine: docker.DockerClient, image: Tag, run: Run
+) -> None:
     found = docker_engine.images.get(image("mpich"))
     version = found.labels["org.opencontainers.image.version"]
     assert f"mpiboot/mpich:{version}" in found.tags
-    assert version in docker_engine.containers.run(found, ["mpirun", "--version"], remove=True).decode()
+    assert version in run("mpiboot/mpich", "mpirun", "--version")[1]
 
 
 def test_failed_step_is_shown_with_its_log_and_leaves_nothing(
