@@ -31,10 +31,13 @@ def connect(answer_within: float = ANSWER_WITHIN) -> docker.DockerClient:
         text = "the Python package docker is missing; install it with: pip install 'mpiboot[images]'"
         raise NoEngineError(text) from None
     where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    client = None
     try:
         client = docker.from_env(timeout=int(answer_within))
         client.ping()
     except DockerException as error:
+        if client is not None:
+            client.close()
         text = f"no Docker engine answers at {where} ({_short(error)}); start it, or set DOCKER_HOST"
         raise NoEngineError(text) from error
     return client
