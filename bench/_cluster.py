@@ -72,7 +72,10 @@ def exists(api: Client, path: str) -> bool:
 
 
 def pods(api: Client, space: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.get(f"/api/v1/namespaces/{space}/pods").object["items"]
+    answer = api.get(f"/api/v1/namespaces/{space}/pods")
+    if answer.status != OK:
+        raise RuntimeError(f"the pods of {space}: {answer.status} {answer.text[:300]}")
+    found: list[dict[str, Any]] = answer.object["items"]
     return found
 
 
