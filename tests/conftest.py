@@ -20,6 +20,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # The test cluster's fixtures live beside the code that builds and starts it.
 sys.path.insert(0, str(REPOSITORY / "tools"))
 pytest_plugins = ["cluster.fixtures"]
+# MPIBOOT_ENGINE chooses what is tested here; the commands under test must not see it, as most users have none. It goes
+# on under another name, for the processes that pytest starts.
+if forced := os.environ.pop("MPIBOOT_ENGINE", ""):
+    os.environ["MPIBOOT_TEST_ENGINE"] = forced
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
 
 
@@ -36,6 +40,8 @@ def docker_engine() -> Iterator[docker.DockerClient]:
     """A client of a running Docker engine."""
     from mpiboot.containers import NoEngineError, connect
 
+    if (forced := os.environ.get("MPIBOOT_TEST_ENGINE", "docker")) != "docker":
+        missing(f"a Docker engine (MPIBOOT_ENGINE={forced} forbids it)", "unset MPIBOOT_ENGINE")
     try:
         client = connect()
     except NoEngineError as error:
