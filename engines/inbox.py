@@ -6,17 +6,20 @@ and never cuts a request in two: a request cut in two leaves things behind that 
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
+import socket
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LAUNCHER = "launcher"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The first ends the job, the second kills it. Whoever goes on asks an engine that hangs, and may leave it as it is.
 ENOUGH = 3
 
@@ -46,7 +49,6 @@ class Broke:
 
 Event = Ended | Interrupted | Broke
 
-# A queue whose put() may interrupt its own get() in the same thread, as signal handlers do.
 Inbox = queue.SimpleQueue
 
 
@@ -66,22 +68,42 @@ def background(inbox: Inbox[Event], work: Callable[[], None], name: str) -> thre
 
 @contextmanager
 def signals_to(inbox: Inbox[Event]) -> Iterator[None]:
-    """While this lasts, signals that ask for the end arrive in the inbox. One ignored before (nohup) stays ignored."""
-    before = {}
-    asked = 0
+    """While this lasts, signals that ask for the end arrive in the inbox. One ignored before (nohup) stays ignored.
 
-    def heard(number: int, _: object) -> None:
-        nonlocal asked
-        asked += 1
-        inbox.put(Interrupted(number))
-        if asked >= ENOUGH:
-            signal.signal(number, signal.SIG_DFL)
-
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    They come by a thread of their own: a handler of Python runs between two steps of the main thread, and where the
+    signal meets that thread on its way into a wait without end, it would run only after the wait.
+    """
+    heard, tell = socket.socketpair()
+    tell.setblocking(False)
+    before: dict[int, Any] = {}
+    previous = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    listener = threading.Thread(target=_listen, args=(heard, inbox), name="signals", daemon=True)
+    listener.start()
+    for signum in ENDING:
         if signal.getsignal(signum) != signal.SIG_IGN:
-            before[signum] = signal.signal(signum, heard)
+            before[signum] = signal.signal(signum, _noted)
     try:
         yield
     finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(previous)
+        tell.close()
+        listener.join()
+        heard.close()
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """Nothing to do: with a handler of Python's, the number is written to the wake-up socket."""
+
+
+def _listen(heard: socket.socket, inbox: Inbox[Event]) -> None:
+    asked = 0
+    while numbers := heard.recv(64):
+        for number in numbers:
+            if number not in ENDING:
+                continue
+            asked += 1
+            if asked > ENOUGH:
+                os._exit(128 + number)
+            inbox.put(Interrupted(number))

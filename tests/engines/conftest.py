@@ -96,8 +96,11 @@ class Running:
             time.sleep(0.02)
 
     def end(self, seconds: float = 60) -> int:
-        """Its exit code."""
-        code = self.process.wait(seconds)
+        """Its exit code; fails with what it had said if it does not end."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it goes on after {seconds:.0f} s:\n{''.join(self.out)}\n{''.join(self.err)}")
         for reader in self._readers:
             reader.join(10)
         return code
