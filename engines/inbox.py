@@ -74,7 +74,7 @@ def signals_to(inbox: Inbox[Event]) -> Iterator[None]:
     signal meets that thread on its way into a wait without end, it would run only after the wait.
     """
     heard, tell = socket.socketpair()
-    tell.setblocking(False)
+    tell.settimeout(0)
     before: dict[int, Any] = {}
     previous = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
     listener = threading.Thread(target=_listen, args=(heard, inbox), name="signals", daemon=True)

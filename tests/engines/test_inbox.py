@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import threading
 
 from mpiboot.engines.inbox import Event, Inbox, Interrupted, signals_to
 
-ROUNDS = 250
+ROUNDS = 200
 # From another process and at any moment: a thread of this one would hold what the waiting thread must take first.
 SENDER = """
 import os, random, signal, sys, time
@@ -27,7 +26,7 @@ def test_a_signal_is_heard_on_the_way_into_the_wait() -> None:
         for _ in range(ROUNDS):
             inbox: Inbox[Event] = Inbox()
             # The more threads want to run, the longer the main one stands between its last look and its wait.
-            spinning = [threading.Thread(target=lambda: [sum(range(20_000)) for _ in range(20)]) for _ in range(4)]
+            spinning = [threading.Thread(target=lambda: [sum(range(20_000)) for _ in range(30)]) for _ in range(4)]
             with signals_to(inbox):
                 for thread in spinning:
                     thread.start()
