@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpiboot.job import elastic
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class BootConfig(NamedTuple):
     @property
     def elastic(self) -> bool:
         """Whether workers may come and go while the command runs."""
-        return self.min_workers > 0 or any(word.startswith("--host-discovery-script") for word in self.command)
+        return elastic.of_words(self.command, self.min_workers) is not None
 
 
 class WorkerConfig(NamedTuple):

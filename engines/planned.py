@@ -48,18 +48,6 @@ def init_timeout(env: Mapping[str, str]) -> float:
         return INIT_TIMEOUT
 
 
-def elastic(job: Job) -> bool:
-    """Whether a launcher goes on when it loses workers."""
-    template = job.launcher.template["spec"]
-    for container in template.get("containers") or ():
-        words = [*(container.get("command") or ()), *(container.get("args") or ())]
-        if any("host-discovery-script" in str(word) for word in words):
-            return True
-        if any(entry.get("name") == "MPIBOOT_MIN_WORKERS" for entry in container.get("env") or ()):
-            return True
-    return False
-
-
 def addresses(job: Job, known: Mapping[int, str]) -> str:
     """The addresses file: where each worker is, by index (`ADDRESS [PORT [USER]]`)."""
     hosts = names.worker_hosts(job)

@@ -12,7 +12,7 @@ from mpiboot.engines.follow import Follow, Rules
 from mpiboot.engines.inbox import LAUNCHER, Inbox, Interrupted, signals_to
 from mpiboot.engines.marks import Marks
 from mpiboot.engines.output import Output
-from mpiboot.job import names, pods
+from mpiboot.job import elastic, names, pods
 from mpiboot.job.errors import UserError
 from mpiboot.job.settings import Settings
 
@@ -78,7 +78,7 @@ def rules(job: Job) -> Rules:
         attempts=backoff + 1,
         deadline=policy.active_deadline_seconds,
         grace=GRACE if grace is None else float(grace),
-        elastic=planned.elastic(job),
+        elastic=elastic.of_job(job) is not None,
         restart_workers=bool(job.worker and job.worker.restart_policy != "Never"),
     )
 
