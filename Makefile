@@ -35,7 +35,7 @@ images: ## Build the images: all CPU ones and openmpi-cuda; NAMES="openmpi mpich
 	@$(MPIBOOT) images build $(if $(ACCEL),--accel $(ACCEL)) $(NAMES)
 	@$(if $(REGISTRY),$(MPIBOOT) images push --registry $(REGISTRY) $(if $(ACCEL),--accel $(ACCEL)) $(NAMES))
 
-test: ## Check and test all that this machine offers; ARGS="-k readiness" for a part
+test: ## Check and test all that this machine offers, an API server built once (5 minutes) included; ARGS="-k readiness" for a part
 	@$(SETUP) venv ssh engine runtimes
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python tools/test.py --jobs $(JOBS) -- $(ARGS)
