@@ -6,6 +6,7 @@ import os
 import stat
 
 from mpiboot.job.errors import UserError
+from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
 
 # Where manifests and images put keys when nobody says where. mpiuser is the user of our images and of the peers'.
 USUAL = ("~/.ssh", "/home/mpiuser/.ssh", "/root/.ssh")
@@ -26,6 +27,8 @@ def find(explicit: str, wanted: str) -> str:
 def read(directory: str, name: str) -> str | None:
     """The text of a key file, or None if it does not exist."""
     path = f"{directory}/{name}"
+    if name == PRIVATE and not os.access(path, os.R_OK) and os.access(f"{directory}/{ANY_USERS}", os.R_OK):
+        path = f"{directory}/{ANY_USERS}"
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()

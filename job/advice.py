@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.job import keys, launcher, pods, trust, workers
+from mpiboot.job.keyfiles import PRIVATE
 from mpiboot.job.problems import Problem
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def of_role(
         if pods.mounted(container, volume.path):
             yield warn(f"{path}.volumeMounts", f"{volume.path} is mounted here, so {volume.name} of the job is not")
     context = pods.spec_of(template).get("securityContext") or {}
-    private = keys.private_mode(job, template, container, copied=copies)
-    if private == keys.ROOT_ONLY and context.get("fsGroup") is not None:
+    private = keys.private_files(job, template, container, copied=copies)
+    if private[PRIVATE] == keys.ROOT_ONLY and context.get("fsGroup") is not None:
         message = "makes the SSH key readable by a group, and root's ssh refuses such a key; leave it out"
         yield warn(f"{spec}.securityContext.fsGroup", message)
 

@@ -10,6 +10,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import labels, names, pods, wishes
+from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
 from mpiboot.job.objects import metadata
 
 if TYPE_CHECKING:
@@ -57,29 +58,34 @@ def known_hosts(public: str) -> str:
     return f"* {key_type} {key}\n"
 
 
-def volume(job: Job, role: Role, *, private_mode: int, verify: bool) -> pods.Volume:
+def volume(job: Job, role: Role, *, private: Mapping[str, int], verify: bool) -> pods.Volume:
     """The Secret as a role mounts it. Without `verify` there is no known_hosts: hosts show keys we do not know."""
     if role == "launcher" or one_pair(job):
-        files = {"id_rsa": CLIENT_PRIVATE, "id_rsa.pub": CLIENT_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
+        key, files = CLIENT_PRIVATE, {"id_rsa.pub": CLIENT_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
         if verify:
             files["known_hosts"] = KNOWN_HOSTS
     else:
-        files = {"id_rsa": HOST_PRIVATE, "id_rsa.pub": HOST_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
+        key, files = HOST_PRIVATE, {"id_rsa.pub": HOST_PUBLIC, "authorized_keys": CLIENT_PUBLIC}
     items = [
-        {"key": key, "path": path, "mode": private_mode if path == "id_rsa" else PUBLIC}
-        for path, key in files.items()
+        *({"key": key, "path": path, "mode": mode} for path, mode in private.items()),
+        *({"key": public, "path": path, "mode": PUBLIC} for path, public in files.items()),
     ]
     source = {"secret": {"secretName": names.secret(job.name), "defaultMode": PUBLIC, "items": items}}
     return pods.Volume("ssh-auth", source, job.ssh_auth_mount_path)
 
 
-def private_mode(job: Job, template: Mapping[str, Any], container: Mapping[str, Any], *, copied: bool) -> int:
-    """The mode of a private key that its user accepts and can read.
+def private_files(
+    job: Job, template: Mapping[str, Any], container: Mapping[str, Any], *, copied: bool
+) -> dict[str, int]:
+    """The files of a private key, with modes that their user accepts and can read.
 
     `copied`: mpiboot runs there and copies the key to a directory of its own first, so all that counts is reading it.
     """
     uid = pods.run_as_user(template, container)
     if copied or uid:
-        return PUBLIC
+        return {PRIVATE: PUBLIC}
+    if uid == 0:
+        return {PRIVATE: ROOT_ONLY}
     in_roots_home = f"{job.ssh_auth_mount_path}/".startswith("/root/")
-    return ROOT_ONLY if uid == 0 or in_roots_home else PUBLIC
+    # Root's home is where keys go when a manifest does not say, so the user may be another.
+    return {PRIVATE: ROOT_ONLY, ANY_USERS: PUBLIC} if in_roots_home else {PRIVATE: PUBLIC}

@@ -40,12 +40,12 @@ def additions(job: Job, settings: Settings) -> pods.Additions:
     container = pods.main_container(template, job.main_container)
     waits = trust.launcher_waits(job, settings)
     host_keys = trust.host_keys(job, settings)
-    mode = keys.private_mode(job, template, container, copied=waits == "in-place")
+    private = keys.private_files(job, template, container, copied=waits == "in-place")
     return pods.Additions(
         labels=labels.of_pod(job, "launcher"),
         environment=environment.of_launcher(job, settings, host_keys=host_keys, checks_in=waits == "in-place"),
         volumes=[
-            keys.volume(job, "launcher", private_mode=mode, verify=host_keys == "verify"),
+            keys.volume(job, "launcher", private=private, verify=host_keys == "verify"),
             objects.config_volume(job),
             addresses_volume(),
         ],

@@ -6,10 +6,13 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SSHD = "/usr/sbin/sshd"
+OUR_ENTRYPOINT = "/usr/lib/mpiboot/entrypoint"
 
 # A worker whose sshd never listens is reported by who waits for it, not killed by its probe: pods that wait for hours
 # are normal, and a restart would repair nothing.
@@ -26,16 +29,20 @@ PORT_IN_COMMAND = re.compile(r"\bsshd\b.*?(?:\s-p\s*|\s-o\s*['\"]?[Pp]ort[= ])(\
 
 
 def command(ssh_dir: str, *, verify: bool) -> list[str]:
-    """An sshd in the foreground. Old images lack its run directory, and only root can make it.
+    """An sshd in the foreground, or `mpiboot worker` where the image turns out to be built from one of ours.
 
     The job's host key comes first on the command line, so it wins over keys baked into the image. A mounted Secret is a
-    directory that sshd's StrictModes would refuse.
+    directory that sshd's StrictModes would refuse. Old images lack sshd's run directory, and only root can make it.
     """
-    key = shlex.quote(f"{ssh_dir}/id_rsa")
-    # An image may name that very key already. Given twice, every client complains about a duplicate.
-    ours = f'[ "$({SSHD} -T 2>/dev/null | grep "^hostkey ")" = "hostkey "{key} ] || set -- -o HostKey={key}; '
-    script = f'mkdir -p /run/sshd 2>/dev/null; {ours if verify else ""}exec {SSHD} -De -o StrictModes=no "$@"'
-    return ["/bin/sh", "-c", script]
+    key, any_users = shlex.quote(f"{ssh_dir}/{PRIVATE}"), shlex.quote(f"{ssh_dir}/{ANY_USERS}")
+    lines = [f"[ ! -x {OUR_ENTRYPOINT} ] || exec {OUR_ENTRYPOINT}", "mkdir -p /run/sshd 2>/dev/null"]
+    if verify:
+        lines += [
+            f'key={key}; [ -r "$key" ] || key={any_users}',
+            # An image may name that very key already. Given twice, every client complains about a duplicate.
+            f'[ "$({SSHD} -T 2>/dev/null | grep "^hostkey ")" = "hostkey $key" ] || set -- -o "HostKey=\\"$key\\""',
+        ]
+    return ["/bin/sh", "-c", "\n".join([*lines, f'exec {SSHD} -De -o StrictModes=no "$@"'])]
 
 
 def probe(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,11 +47,11 @@ def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
     ours = trust.worker_is_ours(job, settings)
     verify = trust.host_keys(job, settings) == "verify"
     runs_mpiboot = (ours and not trust.has_command(container)) or trust.starts_mpiboot(container)
-    mode = keys.private_mode(job, template, container, copied=runs_mpiboot)
+    private = keys.private_files(job, template, container, copied=runs_mpiboot)
     return pods.Additions(
         labels={},
         environment=environment.of_worker(job, settings, checks_in=ours),
-        volumes=[keys.volume(job, "worker", private_mode=mode, verify=verify)],
+        volumes=[keys.volume(job, "worker", private=private, verify=verify)],
         spec={
             "subdomain": names.service(job.name),
             "restartPolicy": worker.restart_policy,

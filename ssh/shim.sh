@@ -40,6 +40,12 @@ if [ -z "$config" ]; then
     [ -O "$home" ] && [ ! -L "$home" ] && [ -O "$home/ssh_config" ] && config=$home/ssh_config
 fi
 if [ -z "$config" ] || [ ! -r "$config" ]; then
+    # Without `mpiboot launch`: a key that only root may read lies beside one for everybody else. ssh would come to it
+    # too, but complain about the first for each host.
+    keys=${MPIBOOT_SSH_DIR-}
+    if [ -n "$keys" ] && [ ! -r "$keys/id_rsa" ] && [ -r "$keys/any-user/id_rsa" ]; then
+        exec "$found" -i "$keys/any-user/id_rsa" "$@"
+    fi
     exec "$found" "$@"
 fi
 state=${config%/*}

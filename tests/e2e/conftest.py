@@ -113,6 +113,18 @@ def foreign(docker_engine: docker.DockerClient, cluster: Cluster) -> Callable[[s
 
 
 @pytest.fixture(scope="session")
+def derived(docker_engine: docker.DockerClient, image: Callable[[str], str], cluster: Cluster) -> Callable[..., str]:
+    """The tag of an image built from one of ours, on the node: `derived()`, or of another user: `derived("0:0")`."""
+
+    def get(owner: str = "1000:0") -> str:
+        tag = f"derived-{owner.partition(':')[0]}"
+        base = image("openmpi")
+        return cluster.load(build(docker_engine, FOREIGN / "derived", base=base, tag=tag, arguments={"OWNER": owner}))
+
+    return get
+
+
+@pytest.fixture(scope="session")
 def loaded(image: Callable[[str], str], cluster: Cluster) -> Callable[[str], str]:
     """The tag of one of our images, on the node: `loaded("openmpi")`."""
     return lambda name: cluster.load(image(name))

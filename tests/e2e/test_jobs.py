@@ -63,6 +63,20 @@ def test_a_foreign_image_runs_unchanged(jobs: Jobs, foreign: Callable[[str], str
     assert jobs.launcher_starts("foreign") == 1
 
 
+@pytest.mark.parametrize("owner", ["1000:0", "0:0"])
+def test_an_image_built_from_ours_runs_under_any_name(
+        jobs: Jobs, derived: Callable[..., str], owner: str) -> None:
+    """Neither its name nor the manifest says whose image it is, or as whom it runs."""
+    user = owner.partition(":")[0]
+    # Root's Open MPI wants to be told that it may.
+    allowed = {"env": [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{more}", "value": "1"} for more in ("", "_CONFIRM")]}
+    job = mpijob(f"derived-{user}", derived(owner), ["mpirun", "-n", "2", "where"])
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0].update(allowed)
+    printed = jobs.run(job)
+    assert sorted(printed.splitlines()) == [f"on derived-{user}-worker-{index} as {user}" for index in (0, 1)]
+    assert jobs.launcher_starts(f"derived-{user}") == 1
+
+
 def test_the_computing_centres_guide_works_without_a_failing_launcher(
         jobs: Jobs, foreign: Callable[[str], str]) -> None:
     job = mpijob("guide", foreign("guide"), ["mpirun"], sshAuthMountPath="/home/user/.ssh",

@@ -14,6 +14,8 @@ from mpiboot.images.base import BaseError, native
 from tests.conftest import REPOSITORY, missing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import docker
 
 FOREIGN = Path(__file__).parent
@@ -27,6 +29,7 @@ def build(
     base: str | None = None,
     tag: str | None = None,
     platform: str | None = None,
+    arguments: Mapping[str, str] | None = None,
 ) -> str:
     """The tag of the image that `folder`/Dockerfile describes; the engine's layer cache makes a second time quick."""
     try:
@@ -36,6 +39,7 @@ def build(
     tag = f"mpiboot-test/{tag or folder.name}:latest"
     argv = [docker_cli(), "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}"]
     argv += ["--platform", platform] if platform else []
+    argv += [word for name, value in (arguments or {}).items() for word in ("--build-arg", f"{name}={value}")]
     argv += ["--file", str(folder / "Dockerfile"), str(context or folder)]
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "DOCKER_BUILDKIT": "1"}, timeout=280)
     if done.returncode != 0:

@@ -98,3 +98,13 @@ def test_the_jobs_host_key_comes_first_and_once(host_keys: Callable[[str], list[
     assert host_keys(f"HostKey {ours}\n") == [ours]
     assert host_keys(f"HostKey {baked}\n") == [ours, baked]
     assert host_keys(f"HostKey {baked}\nHostKey {ours}\n")[:2] == [ours, baked]
+
+
+def test_who_cannot_read_roots_key_serves_with_the_one_for_everybody(
+    host_keys: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    others = tmp_path / "any-user" / "id_rsa"
+    others.parent.mkdir()
+    (tmp_path / "id_rsa").rename(others)
+    assert host_keys("") == [str(others)]
+    assert host_keys(f"HostKey {tmp_path}/id_rsa\nHostKey {others}\n")[0] == str(others)

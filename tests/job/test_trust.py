@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.job.settings import Settings
+from mpiboot.job.sshd import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,20 +102,18 @@ def test_a_gate_that_cannot_open_is_told(plan_small: Callable[..., Plan]) -> Non
     ]
 
 
-def sshd(key: str = "") -> list[str]:
-    """The command of workers that have none, with the job's host key if one is named."""
-    known = f'[ "$(/usr/sbin/sshd -T 2>/dev/null | grep "^hostkey ")" = "hostkey "{key} ] || set -- -o HostKey={key}; '
-    script = f'mkdir -p /run/sshd 2>/dev/null; {known if key else ""}exec /usr/sbin/sshd -De -o StrictModes=no "$@"'
-    return ["/bin/sh", "-c", script]
+def sshd(directory: str = "") -> list[str]:
+    """The command of workers that have none, with the job's host key if its directory is named."""
+    return command(directory or "/root/.ssh", verify=bool(directory))
 
 
 WORKERS: dict[str, tuple[dict[str, Any], list[str] | None, str]] = {
     "ours: its entrypoint serves": (OUR_WORKER, None, "verify"),
     "ours with a command": (OUR_WORKER | SSHD, ["/usr/sbin/sshd", "-De"], "verify"),
-    "foreign without command": ({}, sshd("/root/.ssh/id_rsa"), "verify"),
+    "foreign without command": ({}, sshd("/root/.ssh"), "verify"),
     "foreign in a directory with a space": (
         {"spec.sshAuthMountPath": "/my keys"},
-        sshd("'/my keys/id_rsa'"),
+        sshd("/my keys"),
         "verify",
     ),
     "foreign with its own sshd": (SSHD, ["/usr/sbin/sshd", "-De"], "off"),
@@ -127,7 +126,7 @@ WORKERS: dict[str, tuple[dict[str, Any], list[str] | None, str]] = {
     "built from ours: the launcher's command tells": (
         SAME_FOREIGN | {f"{LAUNCHER}.command": ["mpiboot", "launch", "mpirun"]}, None, "verify"),
     "another image than the launcher's": (
-        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh/id_rsa"), "verify"),
+        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh"), "verify"),
 }  # fmt: skip
 
 
@@ -177,12 +176,25 @@ def test_modes_of_private_keys(plan_small: Callable[..., Plan], changes: dict[st
         }
 
 
+def test_a_key_for_an_unknown_user_is_there_for_root_and_for_others(plan_small: Callable[..., Plan]) -> None:
+    def modes(plan: Plan) -> list[dict[str, int]]:
+        pods = (plan.launcher["spec"]["template"], *plan.workers)
+        found = [pod["spec"]["volumes"][0]["secret"]["items"] for pod in pods]
+        private = [[item for item in items if item["key"].endswith("privatekey")] for items in found]
+        return [{item["path"]: item["mode"] for item in items} for items in private]
+
+    assert modes(plan_small()) == 3 * [{"id_rsa": 0o600, "any-user/id_rsa": 0o444}]
+    assert modes(plan_small(user(0))) == 3 * [{"id_rsa": 0o600}]
+    assert modes(plan_small(user(1000))) == 3 * [{"id_rsa": 0o444}]
+    assert modes(plan_small(HOME)) == 3 * [{"id_rsa": 0o444}]
+
+
 def test_workers_log_in_to_each_other_only_when_asked(plan_small: Callable[..., Plan]) -> None:
     def files(pod: Any) -> dict[str, str]:  # noqa: ANN401
         return {item["path"]: item["key"] for item in pod["spec"]["volumes"][0]["secret"]["items"]}
 
     client = {"id_rsa": "ssh-privatekey", "id_rsa.pub": "ssh-publickey", "authorized_keys": "ssh-publickey"}
-    apart, together = plan_small(), plan_small(wish(worker_ssh="on"))
+    apart, together = plan_small(user(1000)), plan_small(user(1000) | wish(worker_ssh="on"))
     assert files(apart.workers[0]) == {
         "id_rsa": "host-privatekey", "id_rsa.pub": "host-publickey", "authorized_keys": "ssh-publickey",
     }  # fmt: skip

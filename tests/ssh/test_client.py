@@ -133,6 +133,16 @@ def test_the_shim_beats_what_mpirun_and_horovodrun_pass(launcher: Launcher) -> N
     assert told["hostname"] == "10.9.8.6"
 
 
+def test_without_a_launch_the_shim_takes_the_key_that_it_can_read(launcher: Launcher, tmp_path: Path) -> None:
+    keys = tmp_path / "mounted"
+    (keys / "any-user").mkdir(parents=True)
+    (keys / "any-user" / "id_rsa").touch()
+    alone = {"MPIBOOT_SSH_CONFIG": "/nonexistent", "MPIBOOT_SSH_DIR": str(keys)}
+    assert launcher.shim("w1", env=alone)["identityfile"] == str(keys / "any-user" / "id_rsa")
+    (keys / "id_rsa").touch()
+    assert not launcher.shim("w1", env=alone)["identityfile"].startswith(str(tmp_path))
+
+
 def test_the_shim_notes_whom_it_went_to(launcher: Launcher) -> None:
     launcher.shim("-x", "-o", "ConnectionAttempts=10", "w1")
     launcher.shim("-l", "bob", "pi-worker-0")
