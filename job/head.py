@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpiboot.job import names
+from mpiboot.job.units import DEFAULT_PER_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +26,10 @@ class Head:
     uid: str | None
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    units_per_node: int = DEFAULT_PER_NODE  # the installation's, for v1alpha1
 
 
-def read(root: Fields, dialect: Dialect) -> Head:
+def read(root: Fields, dialect: Dialect, units_per_node: int) -> Head:
     """The head of an object whose kind and apiVersion are known to be good."""
     root.known("apiVersion", "kind", "metadata", "spec", "status")
     metadata = root.mapping("metadata")
@@ -47,4 +49,5 @@ def read(root: Fields, dialect: Dialect) -> Head:
         uid=metadata.text("uid"),
         labels=metadata.texts("labels"),
         annotations=metadata.texts("annotations"),
+        units_per_node=units_per_node,
     )

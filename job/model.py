@@ -65,7 +65,7 @@ class Job:
     annotations: Mapping[str, str] = field(default_factory=dict)
     slots_per_worker: int = 1
     implementation: Implementation = "OpenMPI"
-    ssh_auth_mount_path: str = "/root/.ssh"
+    ssh_auth_mount_path: str = "/root/.ssh"  # "": not given, in versions that know no such field; the plan chooses
     launcher_creation_policy: Literal["AtStartup", "WaitForWorkersReady"] = "AtStartup"
     run_launcher_as_worker: bool = False
     main_container: str = ""  # "": the first container of a template

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mpiboot.job import head, names, v2beta1, wishes
+from mpiboot.job import head, names, v1, v1alpha1, v1alpha2, v2beta1, wishes
 from mpiboot.job.fields import Fields
 from mpiboot.job.problems import ManifestError, Problem
+from mpiboot.job.units import DEFAULT_PER_NODE
 from mpiboot.job.values import kind, nearest
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 GROUP = "kubeflow.org"
 
 # A reader gets the metadata and a cursor on `spec`. A further API version is a further line here.
-READERS: Final[Mapping[Dialect, Callable[[Head, Fields], Job]]] = {"v2beta1": v2beta1.read}
+READERS: Final[Mapping[Dialect, Callable[[Head, Fields], Job]]] = {
+    "v2beta1": v2beta1.read,
+    "v1": v1.read,
+    "v1alpha2": v1alpha2.read,
+    "v1alpha1": v1alpha1.read,
+}
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,21 @@ class ReadJob:
     warnings: tuple[Problem, ...] = ()
 
 
-def read(manifest: Manifest) -> ReadJob:
-    """The job of a manifest. Raises ManifestError with every problem; the manifest itself is never changed."""
+class UnknownError(ManifestError):
+    """No MPIJob, or of a version that nobody knows: there is nothing more to say about it."""
+
+
+def read(manifest: Manifest, *, units_per_node: int = DEFAULT_PER_NODE) -> ReadJob:
+    """The job of a manifest. Raises ManifestError with every problem; the manifest itself is never changed.
+
+    `units_per_node`: what v1alpha1 took for granted where a job does not say how many GPUs a node has.
+    """
     problems: list[Problem] = []
     root = Fields(manifest, problems, (), manifest.data)
     dialect = identify(root)
     if dialect is None:
-        raise fault(problems, manifest)
-    common = head.read(root, dialect)
+        raise UnknownError(tuple(in_order(problems)), manifest.source)
+    common = head.read(root, dialect, units_per_node)
     if root.get("spec") is None:
         root.note("spec", "must be given")
         raise fault(problems, manifest)

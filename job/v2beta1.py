@@ -10,7 +10,9 @@ from mpiboot.job.model import Job, Replica, RunPolicy, SchedulingPolicy
 if TYPE_CHECKING:
     from mpiboot.job.fields import Fields
     from mpiboot.job.head import Head
+    from mpiboot.job.model import Implementation
 
+IMPLEMENTATIONS: tuple[Implementation, ...] = ("OpenMPI", "Intel", "MPICH")
 RESTART_POLICIES = ("Never", "OnFailure")
 MANAGERS = ("kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue")
 LARGEST_INT64 = 2**63 - 1
@@ -44,7 +46,7 @@ def read(head: Head, spec: Fields) -> Job:
         labels=head.labels,
         annotations=head.annotations,
         slots_per_worker=1 if slots is None else slots,
-        implementation=spec.choice("mpiImplementation", ("OpenMPI", "Intel", "MPICH"), "OpenMPI"),
+        implementation=spec.choice("mpiImplementation", IMPLEMENTATIONS, "OpenMPI"),
         ssh_auth_mount_path=mount_path(spec),
         launcher_creation_policy=spec.choice(
             "launcherCreationPolicy", ("AtStartup", "WaitForWorkersReady"), "AtStartup"
@@ -56,11 +58,11 @@ def read(head: Head, spec: Fields) -> Job:
     )
 
 
-def mount_path(spec: Fields) -> str:
-    path = spec.text("sshAuthMountPath", "/root/.ssh") or "/root/.ssh"
+def mount_path(spec: Fields, default: str = "/root/.ssh") -> str:
+    path = spec.text("sshAuthMountPath", default) or default
     if ":" in path:
         spec.note("sshAuthMountPath", f"must not contain ':', is {path!r}")
-    return path if path.startswith("/") else f"/{path}"  # what a kubelet makes of it
+    return path if path.startswith("/") or not path else f"/{path}"  # what a kubelet makes of it
 
 
 def launcher(replicas: Fields) -> Replica:

@@ -17,6 +17,9 @@ NOT_FOR_PODS = ("generateName", "creationTimestamp", "deletionTimestamp", "resou
     "selfLink", "generation", "deletionGracePeriodSeconds")  # fmt: skip
 
 
+SERVES = ["mpiboot", "worker"]
+
+
 def maker(job: Job, settings: Settings) -> Callable[[int], dict[str, Any]]:
     """A function from an index to that worker's pod. What all workers share is made once and is the same object."""
     assert job.worker is not None
@@ -65,8 +68,13 @@ def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
 def sshd_fields(
     job: Job, settings: Settings, container: Mapping[str, Any], *, ours: bool, verify: bool
 ) -> dict[str, Any]:
-    """Command and probe of an image that is not ours; ours starts `mpiboot worker` by itself."""
+    """Command and probe of an image that is not ours; ours starts `mpiboot worker` by itself.
+
+    Before v2beta1 an image's own command was the launcher's, so there a worker is always told what to run.
+    """
     fields: dict[str, Any] = {}
+    if ours and not trust.has_command(container) and job.dialect != "v2beta1":
+        fields["command"] = SERVES
     if not ours and not trust.has_command(container):
         fields["command"] = sshd.command(job.ssh_auth_mount_path, verify=verify)
     if trust.launcher_waits(job, settings) == "gate" and not sshd.has_probe(container):

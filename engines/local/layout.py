@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.engines import objects, planned, podenv, podvolumes
-from mpiboot.job import names
+from mpiboot.job import names, trust
 from mpiboot.job.environment import ADDRESSES_DIR, CONFIG_DIR
 from mpiboot.job.errors import UserError
 from mpiboot.job.pods import main_container
@@ -74,7 +74,8 @@ def layout(plan: Plan, scratch: str, endpoints: Sequence[Endpoint], mpiboot: Seq
         files |= _files(pod, container, given, places, missed)
         env = {name: places.translated(value) for name, value in env.items()} | {"MPIBOOT_SSH_DIR": places.ssh}
         missed += [key for key, value in pod["spec"].items() if key not in POD_HONOURED and value]
-        known = CONTAINER_HONOURED | ({"command", "args"} if role == "launcher" else set())
+        runs = role == "launcher" or trust.starts_mpiboot(container)
+        known = CONTAINER_HONOURED | ({"command", "args"} if runs else set())
         missed += [key for key, value in container.items() if key not in known and value]
         words: Sequence[str]
         if role == "worker":

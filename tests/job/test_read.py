@@ -193,16 +193,16 @@ RULES: dict[str, tuple[dict[str, Any], str | None]] = {
         "spec.mpiReplicaSpecs.Launcher: must be given: it is the pod that runs mpirun",
     ),
     "its own dialect": ({"spec.dialect": "v2beta1"}, None),
-    "a dialect nobody speaks": ({"spec.dialect": "v7"}, "spec.dialect: must be one of v2beta1; is 'v7'"),
+    "a dialect nobody speaks": ({"spec.dialect": "v7"}, "spec.dialect: must be one of v2beta1, v1, v1alpha2, v1alpha1; is 'v7'"),
     "another kind": ({"kind": "TFJob"}, "kind: must be MPIJob, is 'TFJob'"),
     "no kind": ({"kind": ...}, "kind: must be MPIJob, is not given"),
     "another version": (
         {"apiVersion": "kubeflow.org/v2beta2"},
-        "apiVersion: must be one of kubeflow.org/v2beta1; is 'kubeflow.org/v2beta2'; did you mean kubeflow.org/v2beta1?",
+        "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'kubeflow.org/v2beta2'; did you mean kubeflow.org/v2beta1?",
     ),
     "another group": (
-        {"apiVersion": "batch/v1"}, "apiVersion: must be one of kubeflow.org/v2beta1; is 'batch/v1'"),
-    "no version": ({"apiVersion": ...}, "apiVersion: must be one of kubeflow.org/v2beta1; is not given"),
+        {"apiVersion": "batch/v1"}, "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'batch/v1'"),
+    "no version": ({"apiVersion": ...}, "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is not given"),
 }  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def test_kind_and_version_are_told_together() -> None:
     with pytest.raises(ManifestError) as error:
         read(load("apiVersion: v1\nkind: Pod\n", "pod.yaml"))
     assert messages(error) == [
-        "pod.yaml:1: apiVersion: must be one of kubeflow.org/v2beta1; is 'v1'",
+        "pod.yaml:1: apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'v1'",
         "pod.yaml:2: kind: must be MPIJob, is 'Pod'",
     ]
 
