@@ -12,7 +12,7 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images test check cluster cluster-down manifests bench clean
+.PHONY: help setup engine runtimes demo images test systems check cluster cluster-down manifests bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ test: ## Check and test all that this machine offers, an API server built once (
 	@$(SETUP) venv ssh engine runtimes
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python tools/test.py --jobs $(JOBS) -- $(ARGS)
+
+systems: ## Show what is promised to users of the five systems, on the node that `make cluster` starts
+	@$(SETUP) venv
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/systems --every-promise -q $(ARGS)
 
 check: ## Lint, type check, and check the order of imports
 	@$(SETUP) venv

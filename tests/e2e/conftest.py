@@ -80,14 +80,16 @@ def space(cluster: Cluster, installed: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def operator(space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """Our operator; workers check in at the node's own address."""
+def operator(space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory,
+             request: pytest.FixtureRequest) -> Iterator[Operator]:
+    """Our operator; workers check in at the node's own address. A module's OPERATOR_FLAGS are more flags for it."""
     port, = ports.free(network.NODE, 1)
     operator = Operator([
         sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(installed), "--namespace", space,
         # The Lease of the installation is for operators of the whole cluster.
         "--no-leader-election", "--peer-leases", "", "--monitoring-port", "0", "--listen", network.NODE,
         "--checkin-port", str(port), "--checkin-urls", f"http://{network.NODE}:{port}",
+        *getattr(request.module, "OPERATOR_FLAGS", ()),
     ], tmp_path_factory.mktemp("operator") / "log")
     operator.start()
     yield operator
