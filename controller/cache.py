@@ -40,6 +40,7 @@ V = TypeVar("V", bound=View)
 class Cache(Generic[V]):
     """The objects of one kind. `changed` is called with the job's key after each change, and `project` may say None.
 
+    Of a deleted object for which `keep` is true the last that was seen of it stays, until its job is forgotten.
     Answers to our own writes go in by `put`, so that the next look at a job sees them without waiting for the watch.
     """
 
@@ -52,6 +53,7 @@ class Cache(Generic[V]):
         *,
         namespace: str = "",
         selector: str = "",
+        keep: Callable[[V], bool] = lambda _: False,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
@@ -60,12 +62,22 @@ class Cache(Generic[V]):
         self._changed = changed
         self._namespace = namespace
         self._params = {"labelSelector": selector} if selector else {}
+        self._keep = keep
         self._by_key: dict[str, dict[str, V]] = {}
+        self._gone: dict[str, dict[str, V]] = {}
         self._deleted: dict[tuple[str, str], int] = {}  # versions at which objects went, until the next list
 
     def of(self, key: str) -> Mapping[str, V]:
         """A job's objects by name."""
         return self._by_key.get(key, {})
+
+    def gone(self, key: str) -> Mapping[str, V]:
+        """Those of a job's objects that are no more and were kept in mind."""
+        return self._gone.get(key, {})
+
+    def forget(self, key: str) -> None:
+        """The job is no more: what is gone of it explains nothing any longer."""
+        self._gone.pop(key, None)
 
     def keys(self) -> Iterable[str]:
         """The keys of all jobs that have an object here."""
@@ -113,7 +125,7 @@ class Cache(Generic[V]):
         if view:
             # A late answer to one of our own writes must not bring the object back.
             self._deleted[view.namespace, view.name] = view.version
-            self._drop(view.key, view.name)
+            self._drop(view.key, view.name, view)
 
     async def _list(self) -> str:
         version = "0"
@@ -141,9 +153,12 @@ class Cache(Generic[V]):
         self.synced.set()
         return version
 
-    def _drop(self, key: str, name: str) -> None:
+    def _drop(self, key: str, name: str, last: V | None = None) -> None:
         views = self._by_key.get(key, {})
-        if views.pop(name, None) is not None:
+        known = views.pop(name, None)
+        if known is not None:
+            if self._keep(last or known):
+                self._gone.setdefault(key, {})[name] = last or known
             if not views:
                 del self._by_key[key]
             self._changed(key)

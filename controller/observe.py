@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mpiboot.controller.view_pod import is_failed_launcher
 from mpiboot.job import names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mpiboot.controller.cache import Cache
     from mpiboot.controller.view import MpiJobView, ObjectView
     from mpiboot.controller.view_job import JobView
@@ -36,6 +39,7 @@ class Observed:
     workers: tuple[PodView, ...] = ()
     service: ObjectView | None = None
     config_map: ObjectView | None = None
+    failed_launchers: tuple[PodView, ...] = ()  # in the order of time, those that are gone among them
     # Asked for many times in one look, and there may be a thousand workers.
     _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -65,15 +69,25 @@ def observe(caches: Caches, view: MpiJobView) -> Observed:
         launcher = None
     pods = [pod for pod in caches.pods.of(key).values() if pod.meta.owner]
     workers = [pod for pod in pods if pod.meta.owner and pod.meta.owner.uid == uid]
-    launcher_pods = [p for p in pods if launcher and p.meta.owner and p.meta.owner.uid == launcher.meta.uid]
+    launcher_pods = _of_launcher(launcher, pods)
+    gone = _of_launcher(launcher, caches.pods.gone(key).values())
     return Observed(
         view=view,
         launcher=launcher,
-        launcher_pods=tuple(sorted(launcher_pods, key=lambda pod: (pod.meta.created, pod.name))),
+        launcher_pods=launcher_pods,
+        failed_launchers=_in_time(filter(is_failed_launcher, (*gone, *launcher_pods))),
         workers=tuple(sorted(workers, key=lambda pod: pod.index)),
         service=_owned(caches.services.of(key).get(names.service(view.name)), uid),
         config_map=_owned(caches.config_maps.of(key).get(names.config_map(view.name)), uid),
     )
+
+
+def _of_launcher(launcher: JobView | None, pods: Iterable[PodView]) -> tuple[PodView, ...]:
+    return _in_time(p for p in pods if launcher and p.meta.owner and p.meta.owner.uid == launcher.meta.uid)
+
+
+def _in_time(pods: Iterable[PodView]) -> tuple[PodView, ...]:
+    return tuple(sorted(pods, key=lambda pod: (pod.meta.created, pod.name)))
 
 
 def _owned(found: ObjectView | None, uid: str) -> ObjectView | None:

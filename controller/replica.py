@@ -24,7 +24,7 @@ from mpiboot.controller.reconcile import Reconciler
 from mpiboot.controller.report import Reporter
 from mpiboot.controller.view import config_map_view, mpi_job_view, service_view
 from mpiboot.controller.view_job import job_view
-from mpiboot.controller.view_pod import pod_view
+from mpiboot.controller.view_pod import is_failed_launcher, pod_view
 from mpiboot.job import labels
 from mpiboot.job.settings import Settings as JobSettings
 from mpiboot.ssh.keys import generate
@@ -145,6 +145,7 @@ class Replica:
         if view is None:
             self._checkins.forget(key)
             self._queue.forget(key)
+            self._caches.pods.forget(key)
         else:
             self._checkins.observe(key, view)
 
@@ -166,7 +167,8 @@ def caches(api: Api, namespace: str, changed: Callable[[str], None]) -> Caches:
     return Caches(
         mpi_jobs=Cache(api, kinds.MPI_JOB, mpi_job_view, changed, namespace=namespace),
         jobs=Cache(api, kinds.JOB, job_view, changed, namespace=namespace, selector=OURS),
-        pods=Cache(api, kinds.POD, pod_view, changed, namespace=namespace, selector=OURS),
+        # Kubernetes may delete the pod of a failed launcher before anybody asked why it failed.
+        pods=Cache(api, kinds.POD, pod_view, changed, namespace=namespace, selector=OURS, keep=is_failed_launcher),
         services=Cache(api, kinds.SERVICE, service_view, changed, namespace=namespace, selector=OURS),
         config_maps=Cache(api, kinds.CONFIG_MAP, config_map_view, changed, namespace=namespace, selector=OURS),
     )

@@ -161,10 +161,10 @@ class _Step:
         reason = launcher.reason or REASONS["failed"]
         message = launcher.message or f"{self.name} has failed"
         if launcher.reason == "BackoffLimitExceeded":
-            last = next((pod for pod in reversed(self.seen.launcher_pods) if pod.phase == "Failed"), None)
-            if last:
+            if self.seen.failed_launchers:
+                last = self.seen.failed_launchers[-1]
                 reason += f"/{last.reason}"
-                message += f": {last.message or last.why}"
+                message += f": {last.message or last.failure or last.why}"
             pods = self.seen.wanted_workers(self.job)
             if evicted := _evicted(pods):
                 reason = REASONS["evicted"]

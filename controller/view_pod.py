@@ -29,8 +29,9 @@ class PodView:
     gates: tuple[str, ...]
     ip: str
     node: str
-    reason: str  # of the pod's status, such as Evicted, else of its container, such as OOMKilled
+    reason: str  # of the pod's status, such as Evicted, else of its container's failure, such as OOMKilled
     message: str
+    failure: str  # how its container ended last, if that was a failure: it may run again by now
     why: str
     addresses: str  # annotation of a launcher
     restarts: int
@@ -66,6 +67,7 @@ def pod_view(found: Object) -> PodView | None:
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     containers = status.get("containerStatuses") or []
     ready = conditions.get("Ready", {})
+    failure = _failure(containers, deleted="deletionTimestamp" in fields)
     return PodView(
         meta=meta(found),
         key=key,
@@ -77,8 +79,9 @@ def pod_view(found: Object) -> PodView | None:
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
         ip=status.get("podIP", ""),
         node=spec.get("nodeName", ""),
-        reason=status.get("reason") or _container_reason(containers),
+        reason=status.get("reason") or str(failure.get("reason", "")),
         message=status.get("message", ""),
+        failure=_ended(failure) if failure else "",
         why=_why(status, conditions),
         addresses=(fields.get("annotations") or {}).get(wishes.ADDRESSES, ""),
         restarts=sum(each.get("restartCount", 0) for each in containers),
@@ -92,12 +95,21 @@ def _index(name: str) -> int:
     return int(tail) if tail.isdigit() else -1
 
 
-def _container_reason(containers: list[dict[str, Any]]) -> str:
+def is_failed_launcher(pod: PodView) -> bool:
+    """Whether the pod explains why a job failed."""
+    return pod.role == "launcher" and (pod.phase == "Failed" or bool(pod.failure))
+
+
+def _failure(containers: list[dict[str, Any]], *, deleted: bool) -> dict[str, Any]:
+    """The end of the first container that failed; of one that was started again it is the last state."""
+    # Who deletes a pod ends what runs in it: the end before that one tells more.
+    order = ("lastState", "state") if deleted else ("state", "lastState")
     for each in containers:
-        ended = (each.get("state") or {}).get("terminated") or {}
-        if ended.get("exitCode"):
-            return str(ended.get("reason", ""))
-    return ""
+        for field in order:
+            ended: dict[str, Any] = (each.get(field) or {}).get("terminated") or {}
+            if ended.get("exitCode"):
+                return ended
+    return {}
 
 
 def _why(status: dict[str, Any], conditions: dict[str, Any]) -> str:

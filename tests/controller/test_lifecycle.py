@@ -113,6 +113,24 @@ def test_the_reason_of_a_failure_names_the_pods_own(world: World) -> None:
     assert failed["message"] == "Job has reached its limit: OOMKilled, exit code 137"
 
 
+def test_the_reason_is_known_after_its_pod_is_gone(world: World) -> None:
+    """Under restartPolicy OnFailure Kubernetes deletes the pod, which runs again by then, at its backoffLimit."""
+    world.submit()
+    world.started()
+    pod = world.launcher_pod()
+    failed = {"terminated": {"exitCode": 7, "reason": "Error"}}
+    status = {"name": "main", "image": "x", "imageID": "x", "ready": True, "restartCount": 1}
+    world.phase(pod, "Running", containerStatuses=[
+        {**status, "state": {"running": {}}, "lastState": failed}])
+    world.replicas({"Launcher": {"active": 1}, "Worker": {}})
+    world.delete("Pod", pod["metadata"]["name"])
+    world.replicas({"Launcher": {}, "Worker": {}})
+    world.launcher_ends("Failed", failed=1, reason="BackoffLimitExceeded", message="Job has reached its limit")
+    condition = eventually("the condition", lambda: world.condition("Failed"))
+    assert condition["reason"] == "BackoffLimitExceeded/Error"
+    assert condition["message"] == "Job has reached its limit: exit code 7"
+
+
 def test_a_finished_job_is_not_started_again(world: World) -> None:
     world.submit()
     world.started()
