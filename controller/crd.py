@@ -15,7 +15,7 @@ from mpiboot.controller.schema import Schema, anything, fields, flag, integer, m
 GROUP, PLURAL = "kubeflow.org", "mpijobs"
 NAME = f"{PLURAL}.{GROUP}"
 STORED = "v2beta1"
-VERSIONS = (STORED, "v1", "v1alpha2")
+VERSIONS = (STORED, "v1", "v1alpha2", "v1alpha1")
 
 COLUMNS = (
     ("State", "string", ".status.state", "What the job is doing"),
@@ -82,9 +82,16 @@ def job(dialect: str) -> Schema:
 
 
 def rules() -> list[dict[str, str]]:
-    """The rules as CEL: each holds only for v1alpha2's jobs, and only where its field is given."""
-    return [{"rule": f"!({given('dialect')}) || self.dialect != 'v1alpha2' || !({given(path)}) || {rule}",
-             "message": message} for rule, path, message in ALPHA_RULES]  # fmt: skip
+    """The rules as CEL: each holds only for v1alpha2's jobs, and only where its field is given.
+
+    v1alpha1 knows no replica specs, so that the others must have them is a rule too.
+    """
+    needed = {
+        "rule": f"({given('dialect')} && self.dialect == 'v1alpha1') || {given('mpiReplicaSpecs')}",
+        "message": "spec.mpiReplicaSpecs must be given",
+    }
+    return [needed, *({"rule": f"!({given('dialect')}) || self.dialect != 'v1alpha2' || !({given(path)}) || {rule}",
+                       "message": message} for rule, path, message in ALPHA_RULES)]  # fmt: skip
 
 
 def given(path: str) -> str:
@@ -100,11 +107,11 @@ def spec(dialect: str) -> Schema:
 def spec_fields(dialect: str) -> Schema:
     return fields(
         "What to run.",
-        required=("mpiReplicaSpecs",),
         dialect=text(
             "API version whose rules hold for this job. Set when it is created: leave it alone.", default=dialect
         ),
-        slotsPerWorker=integer("Ranks that each worker takes.", default=1),
+        # No default here: v1alpha1 takes as many as a worker has GPUs.
+        slotsPerWorker=integer("Ranks that each worker takes; 1 if not given."),
         runLauncherAsWorker=flag("Let the launcher take ranks too."),
         sshAuthMountPath=text("Where the SSH keys are mounted; /root/.ssh if not given."),
         launcherCreationPolicy=text("AtStartup (if not given), or WaitForWorkersReady."),
@@ -123,6 +130,14 @@ def spec_fields(dialect: str) -> Schema:
             "x-kubernetes-preserve-unknown-fields": True,
         },
         runPolicy=run_policy(),
+        gpus=integer("v1alpha1: GPUs of all workers together."),
+        gpusPerNode=integer("v1alpha1: GPUs that a worker gets at most; 8 if not given."),
+        processingUnits=integer("v1alpha1: processing units of all workers together."),
+        processingUnitsPerNode=integer("v1alpha1: processing units that a worker gets at most."),
+        processingResourceType=text("v1alpha1: what a unit is: nvidia.com/gpu (if not given) or cpu."),
+        launcherOnMaster=flag("v1alpha1: run the launcher on a node of the control plane."),
+        replicas=integer("v1alpha1: the number of workers, whose units are in the template."),
+        template=anything("v1alpha1: the template of launcher and workers."),
     )
 
 
@@ -173,9 +188,8 @@ def status() -> Schema:
         startTime=time("When the job was begun, or last resumed."),
         completionTime=time("When it ended."),
         lastReconcileTime=time("When the operator last wrote this."),
-        # v1alpha1's words, in objects that were stored long ago.
-        launcherStatus=text(),
-        workerReplicas=integer(),
+        launcherStatus=text("v1alpha1: Active, Succeeded or Failed."),
+        workerReplicas=integer("v1alpha1: workers that are ready."),
     )
 
 

@@ -58,7 +58,12 @@ class Replica:
             api,
             self._caches,
             Reporter(api, self._caches.mpi_jobs, self._recorder, self._metrics),
-            JobSettings(settings.own_images, cluster_domain=settings.cluster_domain, checkin_urls=self._urls),
+            JobSettings(
+                settings.own_images,
+                cluster_domain=settings.cluster_domain,
+                checkin_urls=self._urls,
+                units_per_node=settings.gpus_per_node,
+            ),
             "ecdsa" if settings.key_type == "ecdsa" else "ed25519",
             self._show,
         )

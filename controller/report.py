@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
 from mpiboot.controller.clock import now
+from mpiboot.controller.dialects import is_old
 from mpiboot.controller.status import Event, conditions_of, next_status
 from mpiboot.controller.words import truncated
 
@@ -37,7 +38,7 @@ class Reporter:
         for problem in memory.warnings:
             if problem not in memory.told:
                 memory.told.add(problem)
-                self._recorder.tell(view, Event("Warning", problem.reason, problem.text()))
+                self._recorder.tell(view, Event("Warning", problem.event, problem.text()))
 
         if memory.ignored:
             text = f"changed too late, the pods keep what they were made with: {', '.join(memory.ignored)}"
@@ -76,7 +77,8 @@ class Reporter:
         urgent = any(coming.status.get(field) != old.get(field) for field in URGENT)
         if not urgent and (wait := memory.status.wait()):
             return wait
-        await self._write(view, coming.status)
+        # Only with something else to write: alone it would change for ever.
+        await self._write(view, {**coming.status, "lastReconcileTime": now()} if is_old(job) else coming.status)
         memory.status.went()
         for event in coming.events:
             self._recorder.tell(view, event)

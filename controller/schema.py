@@ -7,8 +7,8 @@ from typing import Any
 Schema = dict[str, Any]
 
 
-def integer(help_text: str = "", *, bits: int = 32, default: int | None = None) -> Schema:
-    return _with({"type": "integer", "format": f"int{bits}"}, help_text, default)
+def integer(help_text: str = "", *, bits: int = 32) -> Schema:
+    return _with({"type": "integer", "format": f"int{bits}"}, help_text, None)
 
 
 def text(help_text: str = "", *, choices: tuple[str, ...] = (), form: str = "", default: str | None = None) -> Schema:
@@ -43,6 +43,6 @@ def quantity(help_text: str = "") -> Schema:
     return _with(either, help_text, None)
 
 
-def _with(schema: Schema, help_text: str, default: int | str | None) -> Schema:
+def _with(schema: Schema, help_text: str, default: str | None) -> Schema:
     described = {"description": help_text} if help_text else {}
     return {**described, **schema, **({} if default is None else {"default": default})}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiboot.job.errors import UserError
 from mpiboot.job.settings import OUR_IMAGES
+from mpiboot.job.units import DEFAULT_PER_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ OPTIONS = (
     Option("checkin_service", "", "Service of all replicas' check-in ports, in the operator's namespace."),
     Option("cluster_domain", "", "Domain that ends host names, such as cluster.local; empty: names end with .svc."),
     Option("own_images", OUR_IMAGES, "Regular expression of images that carry mpiboot: launchers wait in place."),
+    Option("gpus_per_node", DEFAULT_PER_NODE, "GPUs of a node, for v1alpha1 jobs that do not say.", least=1),
     Option("key_type", "ed25519", "Type of the jobs' SSH keys; ecdsa where FIPS rules apply.",
            choices=("ed25519", "ecdsa")),
     Option("workers", 16, "Jobs that are looked at simultaneously.", least=1),
@@ -74,6 +76,7 @@ class Settings:
     checkin_service: str
     cluster_domain: str
     own_images: str
+    gpus_per_node: int
     key_type: str
     workers: int
     concurrency: int

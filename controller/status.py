@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpiboot.controller import dialects
 from mpiboot.controller.conditions import REASONS, Conditions
-from mpiboot.controller.words import phase_and_reason, truncated
+from mpiboot.controller.words import LONGEST_REASON, phase_and_reason, truncated
 
 if TYPE_CHECKING:
     from mpiboot.controller.conditions import Type as ConditionType
@@ -56,7 +57,7 @@ def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, tr
         step.launcher()
         step.workers()
         step.running()
-    else:
+    elif not dialects.keeps_workers(job):
         step.no_workers()
     return step.result(trouble)
 
@@ -71,6 +72,7 @@ class _Step:
         self.replicas: dict[str, dict[str, int]] = {
             role: dict(counts) for role, counts in (status.get("replicaStatuses") or {}).items()
         }
+        self.cause = ""  # of a failure that this step found
         self.failed_before = self.replicas.get("Launcher", {}).get("failed", 0)
 
     def created(self) -> None:
@@ -96,12 +98,11 @@ class _Step:
             self._set("Succeeded", REASONS["succeeded"], f"{self.name} successfully completed.", event="Normal")
         elif launcher and launcher.outcome == "Failed":
             self.status.setdefault("completionTime", self.now)
-            reason, message = self._failure(launcher)
-            self._set("Failed", reason, message, event="Warning")
+            self._failed(*self._failure(launcher))
         elif overdue:
             self.status.setdefault("completionTime", self.now)
-            self._set("Failed", "DeadlineExceeded", "Job was active longer than specified deadline", event="Warning")
-        if self.conditions.finished and not self.conditions.get("Running"):
+            self._failed("DeadlineExceeded", "Job was active longer than specified deadline")
+        if self.conditions.finished and not self.conditions.get("Running") and not dialects.is_old(self.job):
             text = f"{self.name} is finished but Running condition was never set."
             self._set("Running", REASONS["running"], text, true=False, now=self.status["completionTime"])
 
@@ -116,7 +117,7 @@ class _Step:
         self.replicas["Launcher"] = _counts(active=active, succeeded=succeeded, failed=launcher.failed)
 
     def workers(self) -> None:
-        if self.job.run_policy.suspend or self.conditions.finished:
+        if self.job.run_policy.suspend or (self.conditions.finished and not dialects.keeps_workers(self.job)):
             self.no_workers()
             return
         pods = self.seen.wanted_workers(self.job)
@@ -136,7 +137,7 @@ class _Step:
         alive = self.replicas["Launcher"].get("active", 0)
         if alive and self.replicas["Worker"].get("active", 0) == self.job.workers:
             self._set("Running", REASONS["running"], f"{self.name} is running.", event="Normal")
-        elif not alive and launcher.failed > self.failed_before and self.job.dialect != "v2beta1":
+        elif not alive and launcher.failed > self.failed_before and dialects.is_old(self.job):
             self._set("Restarting", REASONS["restarting"], f"{self.name} is restarting.", event="Warning")
 
     def no_workers(self) -> None:
@@ -148,6 +149,8 @@ class _Step:
         state, reason = phase_and_reason(self.job, self.seen, self.conditions, trouble)
         self.status["state"] = state
         before = self.status.pop("reason", "")
+        if state == "Failed":  # the condition's words may leave the cause out
+            reason = truncated(self.cause, LONGEST_REASON) or before
         if reason:
             self.status["reason"] = reason
         if state == "Waiting" and reason and reason != before:
@@ -155,7 +158,16 @@ class _Step:
         if not self.conditions.finished:
             ready = 0 if self.job.run_policy.suspend else len(self.seen.ready_workers(self.job))
             self.status["workers"] = f"{ready}/{self.job.workers}"
+        ready = 0 if self.conditions.finished else len(self.seen.ready_workers(self.job))
+        active = self.replicas.get("Launcher", {}).get("active", 0)
+        self.status |= dialects.words(self.job, self.conditions, active=active, ready=ready)
         return Next(self.status, tuple(self.events))
+
+    def _failed(self, reason: str, message: str) -> None:
+        condition, words = dialects.failure(self.job, reason, message)
+        if self._set("Failed", condition, words):
+            self.cause = message
+            self._say("Warning", condition, truncated(dialects.told(self.job, message)))
 
     def _failure(self, launcher: JobView) -> tuple[str, str]:
         reason = launcher.reason or REASONS["failed"]

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mpiboot.job.model import Job
     from mpiboot.job.settings import Settings
 
-SURPRISE = "ValidationWarning"
-
 
 def advice(job: Job, settings: Settings) -> Iterator[Problem]:
     """Warnings, each with the path it is about."""
@@ -61,5 +59,5 @@ def of_role(
         yield warn(f"{spec}.securityContext.fsGroup", message)
 
 
-def warn(path: str, message: str, reason: str = SURPRISE) -> Problem:
+def warn(path: str, message: str, reason: str = "") -> Problem:
     return Problem(path, message, None, "warning", reason)

@@ -23,13 +23,18 @@ def path_text(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong. `reason` is the event's reason for those problems that users of peers know by one."""
+    """One thing wrong. `reason` is the event's, for those problems that users of peers know by one."""
 
     path: str
     message: str
     line: int | None = None
     level: Literal["error", "warning"] = "error"
-    reason: str = "ValidationError"
+    reason: str = ""
+
+    @property
+    def event(self) -> str:
+        """The reason of the event that tells of it."""
+        return self.reason or ("ValidationError" if self.level == "error" else "ValidationWarning")
 
     def text(self, source: str = "") -> str:
         """`job.yaml:12: spec.slotsPerWorker: must be >= 0, is -1`, without the parts that are not known."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mpiboot.job.units import DEFAULT_PER_NODE
+
 # `mpiboot/openmpi`, `registry.example:5000/team/mpiboot/mpich:1.2`, `mpiboot/intel@sha256:...`
 OUR_IMAGES = r"(^|/)mpiboot/[a-z0-9._-]+(:[\w.-]+)?(@sha256:[0-9a-f]+)?$"
 
@@ -21,6 +23,7 @@ class Settings:
     own_images: frozenset[str] = frozenset()
     cluster_domain: str = ""  # "": names end with `.svc`, which every cluster's search list completes
     checkin_urls: tuple[str, ...] = ()
+    units_per_node: int = DEFAULT_PER_NODE  # GPUs of a node, for jobs of v1alpha1 that do not say
     gang_scheduler: str = ""  # scheduler name of a gang scheduler, "" without one
 
     def is_own(self, image: str) -> bool:
