@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
     "delete": ("mpiboot.cli.jobs:delete", "End a job and remove all that belongs to it."),
+    "generate": ("mpiboot.cli.generate:generate", "Print the manifests of a prototype."),
     "status": ("mpiboot.cli.status:status", "Show how a job of a cluster stands."),
     "operator": ("mpiboot.cli.operator:operator", "Look after the MPIJobs of a Kubernetes cluster."),
     "images": ("mpiboot.cli.images:images", "Build, list and check MPI images."),

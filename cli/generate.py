@@ -1,0 +1,151 @@
+"""`mpiboot generate`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from mpiboot.job.prototypes.prototype import Manifests, Prototype
+
+# name -> where it lives, what it makes. Only the one that is asked for is imported.
+PROTOTYPES: dict[str, tuple[str, str]] = {
+    "mpi-operator": ("mpiboot.controller.prototype:OPERATOR", "The operator's installation."),
+    "mpi-job-simple": ("mpiboot.job.prototypes.mpi_job:SIMPLE", "An MPIJob for a number of GPUs."),
+    "mpi-job-custom": ("mpiboot.job.prototypes.mpi_job:CUSTOM", "An MPIJob of so many workers with GPUs."),
+    "openmpi": ("mpiboot.job.prototypes.openmpi:OPENMPI", "Plain pods that need no operator."),
+}
+EXIT_CODES = "Exit codes: 0 printed; 2 a parameter is wrong, and nothing is printed."
+
+
+class OneLine(click.Command):
+    """A command whose every mistake is told in one line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            flags = [flag for option in self.params for flag in option.opts if flag.startswith("--")]
+            word = error.option_name
+            raise UserError(f"{self.name} has no parameter {word}; {near(word, flags)}") from None
+        except click.UsageError as error:
+            raise UserError(f"{self.name}: {error.format_message()}") from None
+
+
+class Prototypes(click.Group):
+    """A command for each prototype, with an option for each of its parameters."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(PROTOTYPES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        return command(name) if name in PROTOTYPES else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in PROTOTYPES:
+            unknown(args[0])
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
+        with formatter.section("Prototypes"):
+            formatter.write_dl([(name, text) for name, (_, text) in PROTOTYPES.items()])
+
+
+@click.group(cls=Prototypes, subcommand_metavar="PROTOTYPE NAME [--PARAMETER VALUE]...")
+def generate() -> None:
+    """Print the manifests of a prototype, with ksonnet's words: mpiboot generate mpi-job-simple NAME --gpus 16.
+
+    Pipe them to `kubectl apply -f -`, or to `mpiboot run -f -`. Exit codes: 0 printed; 2 a prototype or a parameter is
+    wrong, and nothing is printed.
+    """
+
+
+def command(name: str) -> click.Command:
+    """The command that prints this prototype."""
+    module, attribute = PROTOTYPES[name][0].split(":")
+    prototype: Prototype = getattr(importlib.import_module(module), attribute)
+    parameters: list[click.Parameter] = [
+        click.Argument(["component"], required=False, metavar="NAME"),
+        *(
+            click.Option([f"--{each.name}", each.name], default=each.default, help=each.help, metavar="VALUE",
+                         show_default=each.default is not None)
+            for each in prototype.parameters
+        ),
+        click.Option(["--name", "name"], metavar="NAME", help="The name, where it is to differ from NAME."),
+        click.Option(["-n", "--namespace", "namespace"], metavar="NAME", default="",
+                     help="Namespace of the objects.  [default: kubectl's own, or default where it has to be known]"),
+        click.Option(["-o", "--output", "form"], type=click.Choice(["yaml", "json"]), default="yaml",
+                     show_default=True, help="Form of the output."),
+        click.Option(["--describe", "describe"], is_flag=True, help="Print the parameters and their defaults."),
+    ]  # fmt: skip
+    return OneLine(name, params=parameters, help=f"{prototype.summary}\n\n{EXIT_CODES}",
+                   callback=lambda **given: run(prototype, **given))  # fmt: skip
+
+
+def run(
+    prototype: Prototype, *, component: str | None, name: str | None, namespace: str, form: str, describe: bool,
+    **values: str | None,
+) -> int:  # fmt: skip
+    if describe:
+        print(description(prototype), end="")
+        return 0
+    if not component:
+        raise UserError(f"{prototype.name} needs a name: mpiboot generate {prototype.name} NAME [--PARAMETER VALUE]...")
+    from mpiboot.job.prototypes.given import ABSENT, Given
+
+    texts = {key: ABSENT if value is None else value for key, value in values.items()}
+    made = prototype.make(Given(name or component, namespace, texts))
+    # As one text: whatever goes wrong before has printed nothing.
+    text = as_yaml(made) if form == "yaml" else as_json(made)
+    print(text, end="")
+    if form == "json":
+        for note in made.notes:
+            print(f"mpiboot: {note}", file=sys.stderr)
+    return 0
+
+
+def description(prototype: Prototype) -> str:
+    """A block for each parameter."""
+    lines = [f"{prototype.name}: {prototype.summary}", ""]
+    for each in prototype.parameters:
+        default = "must be given" if each.default is None else f"default {each.default}"
+        lines += [f"--{each.name}  ({default})", f"    {each.help}"]
+    return "\n".join(lines) + "\n"
+
+
+def as_yaml(made: Manifests) -> str:
+    """The objects as documents, after comments with what is to be known about them."""
+    try:
+        import yaml
+    except ImportError:
+        raise UserError("writing YAML needs PyYAML: pip install 'mpiboot[run]'; or use -o json") from None
+    from mpiboot.job.prototypes.text import dumper
+
+    documents = yaml.dump_all(list(made.objects), Dumper=dumper(yaml), sort_keys=False, width=120, allow_unicode=True)
+    return "".join(f"# {note}\n" for note in made.notes) + str(documents)
+
+
+def as_json(made: Manifests) -> str:
+    """One object, or a List of them."""
+    many: Any = {"apiVersion": "v1", "kind": "List", "items": list(made.objects)}
+    return json.dumps(made.objects[0] if len(made.objects) == 1 else many, indent=2) + "\n"
+
+
+def unknown(name: str) -> NoReturn:
+    raise UserError(f"there is no prototype {name!r}; {near(name, list(PROTOTYPES))}")
+
+
+def near(word: str, known: list[str]) -> str:
+    """The names nearest to a word; all of them if none is near."""
+    begin = [name for name in known if name.lower().startswith(word.lower())]
+    close = begin or difflib.get_close_matches(word, known, 3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"

@@ -1,0 +1,201 @@
+"""The pods of the openmpi prototype: one launcher, and workers that end when it is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpiboot.job.errors import UserError
+from mpiboot.job.pods import ISTIO
+from mpiboot.job.prototypes.given import whole
+from mpiboot.job.prototypes.mpi_job import IMAGE
+from mpiboot.job.prototypes.openmpi_data import KEYS_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mpiboot.job.prototypes.given import Given
+    from mpiboot.job.prototypes.openmpi_data import Data
+    from mpiboot.job.prototypes.prototype import Object
+
+HOME = "/kubeflow/openmpi"
+ASSETS, SECRETS, DATA = f"{HOME}/assets", f"{HOME}/secrets", f"{HOME}/data"
+SSH_PORT = 2222
+# Open MPI 4's name, then 5's, where they differ.
+MCA = {
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "OMPI_MCA_rmaps_base_mapping_policy": "slot",
+    "PRTE_MCA_rmaps_default_mapping_policy": "slot",
+    "OMPI_MCA_btl_tcp_if_exclude": "lo,docker0",
+    "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+    "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+}
+# A launcher has no ranks. Without this a runtime that hands out GPUs by default would give it all.
+NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What all objects refer to."""
+
+    name: str
+    namespace: str
+    workers: int
+    slots: int
+    secret: str
+
+    @property
+    def config_map(self) -> str:
+        return f"{self.name}-assets"
+
+    @property
+    def master(self) -> str:
+        return f"{self.name}-master"
+
+    @property
+    def hosts(self) -> list[str]:
+        return [self.host(self.worker(index)) for index in range(self.workers)]
+
+    def worker(self, index: int) -> str:
+        return f"{self.name}-worker-{index}"
+
+    def host(self, pod: str) -> str:
+        return f"{pod}.{self.name}.{self.namespace}"
+
+    def metadata(self, name: str, role: str = "") -> Object:
+        labels = {"app": self.name, **({"role": role} if role else {})}
+        return {"name": name, "namespace": self.namespace, "labels": labels}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What both roles have in common: fields of the pod's spec, and of its one container."""
+
+    spec: Mapping[str, Any]
+    container: Mapping[str, Any]
+
+
+def master(given: Given, cluster: Cluster, shared: Shared, data: Data) -> Object:
+    """The launcher's pod. It is never started again: its exit code is the command's."""
+    words = ["mpiboot", "launch", "--", "/bin/sh", "-c", unexpanded(given.exact("exec") or "sleep infinity")]
+    env = {
+        "MPIBOOT_HOSTFILE": f"{ASSETS}/hostfile",
+        "MPIBOOT_SSH_DIR": SECRETS,
+        "MPIBOOT_INIT_TIMEOUT": str(given.count("initTimeout")),
+        "MPIBOOT_FORWARD_ENV": "LD_LIBRARY_PATH",
+        **data.environment(cluster.master),
+        **MCA,
+        **NO_GPU,
+    }
+    return pod(cluster, cluster.master, "master", shared, {"command": words, "env": variables(env)}, {})
+
+
+def worker(given: Given, cluster: Cluster, shared: Shared, data: Data, index: int) -> Object:
+    """A worker's pod: sshd, until the launcher is gone for good. It knows that by the launcher's name in DNS."""
+    name = cluster.worker(index)
+    env = {
+        "MPIBOOT_SSH_DIR": SECRETS,
+        "MPIBOOT_LAUNCHER": cluster.host(cluster.master),
+        "MPIBOOT_INIT_TIMEOUT": str(given.count("initTimeout")),
+        **data.environment(name),
+    }
+    container: Object = {"command": ["mpiboot", "worker"], "env": variables(env)}
+    limits = limits_of(given)
+    if limits:
+        container["resources"] = {"limits": limits}
+    spec: Object = {}
+    if selector := given.pairs("nodeSelector"):
+        spec["nodeSelector"] = selector
+    if given.switch("useHostNetwork"):
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        # The scheduler keeps workers apart that need the same port of a node.
+        container["ports"] = [{"name": "ssh", "containerPort": SSH_PORT}]
+    return pod(cluster, name, "worker", shared, container, spec)
+
+
+def pod(cluster: Cluster, name: str, role: str, shared: Shared, container: Object, spec: Object) -> Object:
+    metadata = {**cluster.metadata(name, role), "annotations": {ISTIO: "false"}}
+    placed = {"hostname": name, "subdomain": cluster.name, "restartPolicy": "Never", **spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**placed, **shared.spec, "containers": [{"name": "openmpi", **shared.container, **container}]},
+    }
+
+
+def shared(given: Given, cluster: Cluster, data: Data) -> Shared:
+    """Image, users, accounts, volumes."""
+    volumes, mounts = volumes_of(given, cluster, data)
+    pulls = [{"name": name} for name in given.names("imagePullSecrets")]
+    account = given.text("serviceAccountName")
+    context = security_context(given)
+    spec = {
+        "schedulerName": given.text("schedulerName") or "default-scheduler",
+        **({"serviceAccountName": account} if account else {}),
+        **({"imagePullSecrets": pulls} if pulls else {}),
+        **({"securityContext": context} if context else {}),
+        "volumes": volumes,
+    }
+    policy = given.chosen("imagePullPolicy", ("IfNotPresent", "Always", "Never"))
+    return Shared(spec, {"image": given.text("image") or IMAGE, "imagePullPolicy": policy, "volumeMounts": mounts})
+
+
+def security_context(given: Given) -> Object:
+    ids = {name: given.whole(name) for name in ("runAsUser", "runAsGroup")}
+    groups = [whole(each, "--supplementalGroups: each", 0) for each in given.names("supplementalGroups")]
+    return {**{name: number for name, number in ids.items() if number is not None},
+            **({"supplementalGroups": groups} if groups else {})}  # fmt: skip
+
+
+def volumes_of(given: Given, cluster: Cluster, data: Data) -> tuple[list[Object], list[Object]]:
+    """The user's volumes and ours, and where each is mounted."""
+    theirs, mounts = given.mappings("volumes"), given.mappings("volumeMounts")
+    sources: dict[str, tuple[str, Object]] = {
+        "openmpi-assets": (ASSETS, {"configMap": {"name": cluster.config_map}}),
+        # Any user must be able to read the keys; mpiboot works with private copies.
+        "openmpi-secrets": (SECRETS, {"secret": {"secretName": cluster.secret, "defaultMode": 0o444}}),
+        "openmpi-data": (DATA, {"emptyDir": {}}),
+    }
+    if data.any and data.secret:
+        sources["openmpi-s3"] = (KEYS_DIR, {"secret": {"secretName": data.secret, "defaultMode": 0o444}})
+    taken = {str(mount.get("mountPath", "")).rstrip("/") for mount in mounts}
+    if DATA in taken:  # a volume of the user's that outlives the pods: so much the better
+        del sources["openmpi-data"]
+    check(theirs, mounts, sources, taken)
+    ours = [{"name": name, **source} for name, (_, source) in sources.items()]
+    mounted = [{"name": name, "mountPath": path} for name, (path, _) in sources.items()]
+    return [*ours, *theirs], [*mounted, *mounts]
+
+
+def check(theirs: Sequence[Object], mounts: Sequence[Object], sources: Mapping[str, Any], taken: set[str]) -> None:
+    """What the API server would refuse when half of the pods are there already."""
+    known = [each["name"] for each in theirs]
+    for name in known:
+        if name in sources or known.count(name) > 1:
+            raise UserError(f"--volumes: the name {name!r} is taken, choose another")
+    for mount in mounts:
+        if mount["name"] not in known:
+            raise UserError(f"--volumeMounts: there is no volume {mount['name']!r} in --volumes")
+        if not mount.get("mountPath"):
+            raise UserError(f"--volumeMounts: {mount['name']!r} has no mountPath")
+    for path, _ in sources.values():
+        if path in taken:
+            raise UserError(f"--volumeMounts: {path} is taken, choose another mountPath")
+
+
+def limits_of(given: Given) -> Object:
+    """GPUs, CPU, memory, and whatever resources a cluster has besides."""
+    gpus = given.count("gpu")
+    found: Object = {name: value for name in ("cpu", "memory") if (value := given.text(name))}
+    return {**({"nvidia.com/gpu": gpus} if gpus else {}), **found, **given.pairs("customResources")}
+
+
+def unexpanded(command: str) -> str:
+    """The text that reaches the shell as `command`: Kubernetes makes something else of `$(NAME)` and `$$`."""
+    return command.replace("$", "$$") if "$$" in command or "$(" in command else command
+
+
+def variables(env: Mapping[str, str]) -> list[Object]:
+    return [{"name": name, "value": value} for name, value in env.items()]
