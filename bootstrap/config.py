@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpiboot.bootstrap.options import Parsed
+    from mpiboot.job.elastic import Elastic
 
 
 class ConfigError(UserError):
@@ -47,7 +48,12 @@ class BootConfig(NamedTuple):
     @property
     def elastic(self) -> bool:
         """Whether workers may come and go while the command runs."""
-        return elastic.of_words(self.command, self.min_workers) is not None
+        return self.size is not None
+
+    @property
+    def size(self) -> Elastic | None:
+        """How small and how large an elastic job may be; None: all of its workers are needed."""
+        return elastic.of_words(self.command, self.min_workers)
 
 
 class WorkerConfig(NamedTuple):

@@ -28,8 +28,8 @@ class Host:
 
     __slots__ = (
         "ask_again", "attempts", "by_dns", "by_file", "by_stream", "checked_in", "clock_from", "confirming", "dns_from",
-        "failure", "greeted", "lookups", "name", "named_after", "pending", "probing", "ready", "slots", "state",
-        "try_at", "uid",
+        "doubted", "failure", "greeted", "lookups", "name", "named_after", "pending", "probing", "ready", "slots",
+        "state", "try_at", "uid",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, now: float, dns_from: float) -> None:
@@ -39,7 +39,7 @@ class Host:
         self.by_file: Place | None = None
         self.by_dns: Place | None = Place(entry.name) if is_address(entry.name) else None
         self.failure: Failure | None = None
-        self.ready = self.checked_in = self.probing = self.confirming = self.ask_again = False
+        self.ready = self.checked_in = self.probing = self.confirming = self.doubted = self.ask_again = False
         self.attempts = self.lookups = 0
         self.greeted = self.named_after = 0.0
         self.try_at = now

@@ -25,8 +25,8 @@ DNS_AFTER_ITS_START = 5.0
 # A worker that answered before this may be gone again; it is asked once more before the start.
 FRESH_FOR = 10.0
 NO_STREAM_AFTER = 60.0
-# Elastic jobs without a stream: a dead host that stays listed would end the whole job.
-LOOK_AGAIN_AFTER = 5.0
+# Elastic jobs: a dead host that stays listed would end the whole job. No cluster tells of a network that was cut.
+LOOK_AGAIN_AFTER = 3.0
 
 
 class Verdict(Enum):
@@ -113,6 +113,11 @@ class Picture:
         host.attempts += 1
         if outcome is None:
             self._confirmed(host, now)
+            return
+        if host.ready and outcome.kind is Kind.TIMED_OUT and not host.doubted:
+            # To take a worker from a running job is dear, and a packet may be lost: it is asked once more.
+            host.doubted = True
+            self._schedule(host, now)
             return
         host.confirming = False
         self._set_ready(host, now, ready=False)
@@ -232,6 +237,7 @@ class Picture:
         host.checked_in = state.ready and self.policy.trust_check_in
         if host.checked_in:
             self._set_ready(host, now, ready=True)
+            self._keep_an_eye_on(host, now)
         elif host.ready:
             self._set_ready(host, now, ready=False)
             self._schedule(host, now)
@@ -247,10 +253,13 @@ class Picture:
         self._schedule(host, now)
 
     def _confirmed(self, host: Host, now: float) -> None:
-        host.greeted, host.confirming = now, False
+        host.greeted, host.confirming, host.doubted = now, False, False
         self.revision += 1
         self._set_ready(host, now, ready=True)
-        if self.policy.elastic and self.policy.probe and not host.checked_in:
+        self._keep_an_eye_on(host, now)
+
+    def _keep_an_eye_on(self, host: Host, now: float) -> None:
+        if self.policy.elastic and self.policy.probe:
             host.confirming = True
             self._schedule(host, now + LOOK_AGAIN_AFTER)
 

@@ -101,16 +101,20 @@ class Output:
 
     def text(self, within: float = 5.0) -> str:
         """All of it, or what came within that many seconds."""
-        ends, parts = time.monotonic() + within, list[bytes]()
-        poll = select.poll()
-        poll.register(self._readable, select.POLLIN)
-        while poll.poll(max(0.0, ends - time.monotonic()) * 1000):
-            data = os.read(self._readable, 65536)
-            if not data:
-                break
-            parts.append(data)
-        os.close(self._readable)
-        return b"".join(parts).decode("utf-8", "replace")
+        return drained(self._readable, within)[0]
+
+
+def drained(readable: int, within: float) -> tuple[str, bool]:
+    """All that is written into a pipe, and whether that was all within so many seconds. Closes it."""
+    ends, parts, ended = time.monotonic() + within, list[bytes](), False
+    poll = select.poll()
+    poll.register(readable, select.POLLIN)
+    while not ended and poll.poll(max(0.0, ends - time.monotonic()) * 1000):
+        data = os.read(readable, 65536)
+        parts.append(data)
+        ended = not data
+    os.close(readable)
+    return b"".join(parts).decode("utf-8", "replace"), ended
 
 
 def _missing(program: str) -> str:

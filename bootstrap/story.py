@@ -118,6 +118,10 @@ def _wait(told: Told) -> Ready:
     needs_keys = config.command or config.probe == "all"
     client = access.prepare(config, run) if needs_keys else access.anonymous(config)
     entries = waiting.read_entries(config)
+    if config.size:
+        from mpiboot.bootstrap import discovery
+
+        discovery.demand_possible(config.size, entries, told.log)
     ports, watch = _start(config, environ, run, client, told.log)
     try:
         waiting.until_ready(watch, config, told.signals, told.events, told.log)
@@ -130,26 +134,38 @@ def _wait(told: Told) -> Ready:
 
 def _command(told: Told, ready: Ready) -> int:
     from mpiboot.bootstrap.launch import Command
-    from mpiboot.bootstrap.supervise import Supervision, publish_live
+    from mpiboot.bootstrap.supervise import Supervision
 
     config, run, picture = told.config, told.run, ready.watch.picture
     usable = _usable(ready.entries, picture)
     access.publish(run, ready.client, picture.ready())
     private.write(run.hostfile("openmpi"), hostfile.render(usable, "openmpi"))
     private.write(run.hostfile("hydra"), hostfile.render(usable, "hydra"))
-    if config.elastic:
-        publish_live(run, picture)
     environ = environment.build(told.environ, _setting(told, ready, usable), config.forward)
+    words = config.command
+    if config.size:
+        words, environ = _made_elastic(told, picture, environ)
     slots = placement.slots_of(usable, socket.gethostname())
     supervision = Supervision(config, picture, run, ready.client, slots, told.log)
     ready.watch.trying = config.elastic
     told.events.mark("exec")
-    command = Command(config.command, environ, ready.watch, told.signals)
+    command = Command(words, environ, ready.watch, told.signals)
     outcome = command.run(lambda now: supervision.look(command, now))
     told.events.mark("exit", code=outcome.code)
     if not supervision.warned:
         outcome = _judged(told, ready, slots, outcome)
     return _finish(told, ready, environ, outcome)
+
+
+def _made_elastic(told: Told, picture: Picture, environ: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command of an elastic job and its environment, with what it needs to go on when workers come and go."""
+    from mpiboot.bootstrap import discovery, horovod, members
+
+    members.publish_live(told.run, picture)
+    words = horovod.completed(told.config.command, next((host.slots for host in picture.ready()), 1))
+    environ = horovod.with_defaults(environ)
+    discovery.check(words, environ)
+    return words, environ
 
 
 def _judged(told: Told, ready: Ready, slots: placement.Slots, outcome: Outcome) -> Outcome:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.bootstrap import access, lost, private, sightings
+from mpiboot.bootstrap import lost, sightings
 from mpiboot.bootstrap.placement import Placement
 
 if TYPE_CHECKING:
     from mpiboot.bootstrap.config import BootConfig
     from mpiboot.bootstrap.launch import Command
+    from mpiboot.bootstrap.members import Members
     from mpiboot.bootstrap.picture import Picture
     from mpiboot.bootstrap.placement import Slots
     from mpiboot.bootstrap.rundir import RunDir
@@ -29,7 +30,12 @@ class Supervision:
         self._config, self._picture, self._run, self._client, self._log = config, picture, run, client, log
         self._placement = Placement(slots) if slots.elsewhere else None
         self._began_with = lost.uids(picture)
-        self._revision = picture.revision
+        self._members: Members | None = None
+        if config.elastic:
+            from mpiboot.bootstrap.members import Members
+
+            self._members = Members(config, picture, run, client, log)
+        self._revision = -1 if config.elastic else picture.revision
         self._began: float | None = None
         self._look_at = 0.0
         self._lost, self._end_at = "", float("inf")
@@ -50,9 +56,8 @@ class Supervision:
         return min(self._end_at, self._look_at if self._placement else float("inf"))
 
     def _workers_changed(self, now: float) -> None:
-        if self._config.elastic:
-            publish_live(self._run, self._picture)
-            access.publish(self._run, self._client, self._picture.hosts.values())
+        if self._members:
+            self._members.look()
             return
         cause = lost.first(self._picture, self._began_with)
         if cause and not self._lost:
@@ -68,9 +73,3 @@ class Supervision:
                 command.end(f"{wrong}; ended, as --strict-placement asks")
             else:
                 self._log(f"WARNING: {wrong}")
-
-
-def publish_live(run: RunDir, picture: Picture) -> None:
-    """The list that `discover_hosts.sh` and `mpiboot hosts` print: workers whose SSH answers, sorted."""
-    lines = sorted(f"{host.name}:{host.slots}\n" for host in picture.ready())
-    private.write(run.live, "".join(lines))

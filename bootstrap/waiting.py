@@ -61,14 +61,14 @@ def watch_for(
     config: BootConfig, entries: tuple[Entry, ...], ports: Ports, login: Login | None, log: Callable[[str], None]
 ) -> Watch:
     """All that the configuration says to listen to. The launcher's own line in the hostfile needs no waiting."""
-    own = socket.gethostname()
+    own, size = socket.gethostname(), config.size
     policy = Policy(
         limit=config.init_timeout,
-        at_least=config.min_workers,
+        at_least=size.fewest_workers(entries[0].slots if entries else 1) if size else 0,
         probe=config.probe != "none",
         trust_check_in=config.probe != "all",
         told_elsewhere=bool(config.addresses or config.checkin),
-        elastic=config.elastic,
+        elastic=size is not None,
     )
     others = [entry for entry in entries if not hostfile.is_own(entry.name, own)]
     picture = Picture(others, policy, time.monotonic())

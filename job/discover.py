@@ -22,9 +22,12 @@ def script(hosts: Iterable[str], slots: int, dialect: Dialect) -> str:
     bare = dialect == "v2beta1"
     show = "sed 's/:[0-9]*$//'" if bare else "cat"
     lines = "".join(f"echo {host}\n" if bare else f"echo {host}:{slots}\n" for host in hosts)
+    # horovodrun takes an empty list for one host without a name, and its discovery never recovers from that. Of a
+    # script that fails it says so, and asks again.
+    nobody = 'echo "no worker is ready" >&2\nexit 1\n'
     return (
         "#!/bin/sh\n"
         f'live="${{{LIVE_FILE_ENV}:-{LIVE_FILE}}}"\n'
-        f'[ -O "$live" ] && exec {show} "$live"\n'
-        f"{lines}"
+        f'if [ -O "$live" ]; then\n[ -s "$live" ] && exec {show} "$live"\n{nobody}fi\n'
+        f"{lines or nobody}"
     )

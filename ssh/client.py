@@ -112,8 +112,9 @@ def _for_all(client: Client) -> Iterable[str]:
     yield "  ForwardAgent no"
     yield "  ForwardX11 no"
     yield f"  KexAlgorithms {KEX}"
-    yield "  ConnectTimeout 15"
-    yield "  ConnectionAttempts 3"
+    # An elastic job goes on without a worker that does not answer, so it wants to know soon.
+    yield f"  ConnectTimeout {5 if client.keep_alive else 15}"
+    yield f"  ConnectionAttempts {2 if client.keep_alive else 3}"
     yield "  LogLevel ERROR"
     if client.launch:
         yield f"  SetEnv {LAUNCH_VARIABLE}={client.launch}"

@@ -145,6 +145,23 @@ def test_an_elastic_job_follows_the_stream(job: Job, operator: Operator) -> None
     assert launcher.ends() == 143
 
 
+def test_a_worker_that_checked_in_and_answers_no_more_is_taken_off_the_list(job: Job, operator: Operator) -> None:
+    """As one whose network is cut: its pod runs, and nobody tells that it is gone."""
+    launcher = launch(job, operator, "sleep", "600", options=("--min-workers", 1))
+    start(job, operator, 0)
+    start(job, operator, 1)
+    eventually(lambda: list(job.directory.glob("mpiboot-launch-*/live-hosts")))
+    [live] = job.directory.glob("mpiboot-launch-*/live-hosts")
+    eventually(lambda: live.read_text() == f"{job.name(0)}:2\n{job.name(1)}:2\n")
+    job.stop(1)
+    launcher.says("2 -> 1 workers: - worker-1 (")
+    assert live.read_text() == f"{job.name(0)}:2\n"
+    start(job, operator, 1)
+    launcher.says("1 -> 2 workers: + worker-1\n")
+    launcher.kill()
+    assert launcher.ends() == 143
+
+
 def test_without_a_server_dns_and_probes_do(job: Job) -> None:
     """The check-in is gone or was never there; the file still tells."""
     job.start(0, 1)

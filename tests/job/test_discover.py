@@ -46,8 +46,17 @@ def test_the_live_file_replaces_it(
     live.write_text(f"{HOSTS[1]}:2\nnew:2\n")
     found = run(script(HOSTS, 2, dialect), program(shell), MPIBOOT_LIVE_HOSTS=str(live))
     assert found.splitlines() == [f"{HOSTS[1]}{suffix}", f"new{suffix}"]
-    live.write_text("")
-    assert run(script(HOSTS, 2, dialect), program(shell), MPIBOOT_LIVE_HOSTS=str(live)) == ""
+
+
+@pytest.mark.parametrize("hosts", [HOSTS, ()], ids=["live file", "static list"])
+def test_nobody_at_all_is_a_failure(program: Callable[[str], str], tmp_path: Path, hosts: tuple[str, ...]) -> None:
+    """horovodrun would take an empty list for one host without a name."""
+    live = tmp_path / "live"
+    if hosts:
+        live.write_text("")
+    env = {"PATH": os.environ["PATH"], "MPIBOOT_LIVE_HOSTS": str(live)}
+    done = subprocess.run([program("sh"), "-c", script(hosts, 1, "v1")], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "no worker is ready\n")
 
 
 def test_a_live_file_of_another_user_is_not_believed(program: Callable[[str], str], tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""What an elastic horovodrun needs to survive the loss of a worker, where its user has not said otherwise. Pure."""
+
+# The figures behind the defaults: docs/how-to/elastic.md.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROGRAM = "horovodrun"
+COOLDOWN = "--blacklist-cooldown-range"
+SLOTS = "--slots-per-host"
+# Gloo waits so long for a rank that says nothing. Its own 30 s is how long training stands still when a network is cut.
+# Ranks that only compute are not silent: a thread beside the training answers for them.
+GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "10"}
+# Without a range a worker that failed once is never used again under its name, and a replaced one has the same name.
+# horovodrun doubles the first number before each pause. Dead workers are off the list before the first pause ends.
+COOLDOWN_RANGE = ("5", "20")
+
+
+def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
+    """The command, with the options that its user left out. A horovodrun in a script gets only the environment."""
+    program, *rest = command
+    if program.rpartition("/")[2] != PROGRAM:
+        return tuple(command)
+    given = {word.partition("=")[0] for word in rest}
+    added = [] if COOLDOWN in given else [COOLDOWN, *COOLDOWN_RANGE]
+    if SLOTS not in given:  # a discovery script may print bare names, and horovodrun has no default for them
+        added += [SLOTS, str(slots)]
+    return (program, *added, *rest)
+
+
+def with_defaults(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment; what the user set in it stays."""
+    return {**GLOO_TIMEOUT, **environ}

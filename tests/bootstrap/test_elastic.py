@@ -1,0 +1,138 @@
+"""Elastic jobs: who is listed, what is said of it, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mpiboot.bootstrap import discovery, horovod
+from mpiboot.bootstrap.members import change
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.bootstrap.conftest import Job
+
+NAMES = [f"pi-worker-{number}.pi.default.svc" for number in range(4)]
+# Who polls a script once in a while, as horovodrun does, and says what is new in its answer.
+POLL = """
+before=
+while :; do
+    now=$(sh "$0" 2>/dev/null | tr '\\n' ' ')
+    [ "$now" = "$before" ] || echo "listed: $now"
+    before=$now
+    [ -e "$1" ] && exit 0
+    sleep 0.2
+done
+"""
+
+
+def script(job: Job, text: str) -> Path:
+    path = job.directory / "discover.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_change_is_one_line() -> None:
+    assert change(NAMES[:2], NAMES[:3], {}) == "2 -> 3 workers: + worker-2"
+    assert change(NAMES[:3], NAMES[:1], {}) == "3 -> 1 workers: - worker-1, - worker-2"
+    assert change(NAMES[:2], NAMES[1:3], {NAMES[0]: "refused"}) == "2 -> 2 workers: + worker-2, - worker-0 (refused)"
+
+
+def test_workers_that_come_and_go_are_listed_and_told_once(job: Job) -> None:
+    finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
+    job.start(0, 1)
+    job.tell(0)
+    words = ("sh", "-c", POLL, finder, end, "--host-discovery-script", finder)
+    launch = job.launch(*words, options=("--min-workers", 1))
+    launch.says(f"listed: {job.name(0)}:2 \n")
+    job.tell(0, 1)
+    launch.says(f"listed: {job.name(0)}:2 {job.name(1)}:2 \n")
+    launch.says("mpiboot: 1 -> 2 workers: + worker-1\n")
+    job.stop(1)
+    launch.says("mpiboot: 2 -> 1 workers: - worker-1 (")
+    job.start(1)
+    launch.says("mpiboot: 1 -> 2 workers: + worker-1\n", times=2)
+    end.touch()
+    assert launch.ends() == 0
+    assert launch.stderr.count(" workers: ") == 3
+
+
+def test_a_job_begins_with_as_many_workers_as_its_ranks_need(job: Job) -> None:
+    finder = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"')
+    job.start(1)
+    launch = job.launch("true", "-np", "4", "--min-np", "2", "--host-discovery-script", finder)
+    assert launch.ends() == 0, launch.stderr  # two slots of one worker
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("exit 3", "failed with exit code 3"),
+        ("true", "printed nothing, though workers are ready"),
+        ("echo one two", "printed 'one two' in line 1, which is not HOST or HOST:SLOTS"),
+        ("echo good:1; echo http://bad", "printed 'http://bad' in line 2: slots must be a number from 1 up"),
+        ("echo host:0", "printed 'host:0' in line 1: slots must be a number from 1 up"),
+    ],
+)
+def test_a_script_that_does_not_list_hosts_ends_the_job_before_it_starts(job: Job, text: str, fault: str) -> None:
+    finder = script(job, text)
+    job.start(0, 1)
+    launch = job.launch("sh", "-c", "echo started", "--host-discovery-script", finder)
+    assert launch.ends() == 2
+    assert launch.stdout == ""
+    assert f"mpiboot: the discovery script {finder} {fault}" in launch.stderr
+
+
+def test_a_script_that_does_not_exist_is_an_error(job: Job) -> None:
+    job.start(0, 1)
+    launch = job.launch("true", "--host-discovery-script", job.directory / "missing")
+    assert launch.ends() == 2
+    assert "missing failed with exit code 127" in launch.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("--min-np", "3", "--max-np", "2"), "--min-np 3 is more than --max-np 2"),
+        (("-np", "4", "--max-np", "2"), "-np 4 is more than --max-np 2"),
+        (("-np", "1", "--min-np", "2"), "-np 1 is less than --min-np 2"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused_at_once(job: Job, words: tuple[str, ...], fault: str) -> None:
+    launch = job.launch("true", *words, "--host-discovery-script", "/etc/mpi/discover_hosts.sh")
+    assert launch.ends() == 2
+    assert fault in launch.stderr
+
+
+def test_hosts_without_slots_are_refused_at_once(job: Job) -> None:
+    job.slots = 0
+    job.write()
+    launch = job.launch("true", "--host-discovery-script", "/etc/mpi/discover_hosts.sh")
+    assert launch.ends() == 2
+    assert "slotsPerWorker is 0" in launch.stderr
+
+
+def test_a_job_that_must_grow_first_says_so(job: Job) -> None:
+    launch = job.launch("true", "--min-np", "6", "--host-discovery-script", "x", options=("--init-timeout", 1))
+    assert launch.ends() == 124
+    assert "--min-np 6 needs 3 workers, but the job has 2 workers with 2 slots each; waiting for it" in launch.stderr
+
+
+def test_what_a_user_says_to_horovodrun_stays() -> None:
+    plain = ("/opt/bin/horovodrun", "-np", "2", "python", "train.py")
+    defaults = ("--blacklist-cooldown-range", "5", "20", "--slots-per-host", "4")
+    assert horovod.completed(plain, 4) == (plain[0], *defaults, *plain[1:])
+    given = ("horovodrun", "--blacklist-cooldown-range", "1", "2", "--slots-per-host=1", "python")
+    assert horovod.completed(given, 4) == given
+    assert horovod.completed(("python", "train.py"), 4) == ("python", "train.py")
+    assert horovod.with_defaults({"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "60"
+    assert horovod.with_defaults({})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "10"
+
+
+def test_the_script_is_found_in_a_command_line() -> None:
+    assert discovery.named(["horovodrun", "--host-discovery-script", "/x", "python"]) == "/x"
+    assert discovery.named(["horovodrun", "--host-discovery-script=/x"]) == "/x"
+    assert discovery.named(["bash", "-c", "horovodrun --host-discovery-script /x"]) == ""
