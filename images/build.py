@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from mpiboot import __version__
 from mpiboot.images import command, context
 from mpiboot.images.base import last_line, native
-from mpiboot.images.matrix import KIT
 from mpiboot.images.steps import Steps
 from mpiboot.images.version import runtime_version
 from mpiboot.job.errors import UserError
@@ -141,7 +140,7 @@ class Builder:
 
     def _publish(self, row: Image, draft: str, base: str, on: OnBase | None) -> Built:
         """Label the draft with what it says about itself and tag it, unless the tags stand for the same already."""
-        version = __version__ if row.kind == KIT else runtime_version(self._engine, draft)
+        version = runtime_version(self._engine, draft) if row.runs_mpi else __version__
         labels = command.labels(row, base, version)
         tags = (on.tag,) if on else (row.latest, f"{row.repository}:{version}")
         if not self._is_up_to_date(tags, draft, labels):

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import mpiboot
 from mpiboot.containers import docker_cli
-from mpiboot.images.matrix import KIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +48,7 @@ def stages(row: Image, native: str, base: str) -> dict[str, str]:
 
 def target(row: Image) -> str | None:
     """The stage where the build ends, if it is not the last one."""
-    return "carrier" if row.kind == KIT else None
+    return None if row.runs_mpi else row.kind
 
 
 def labels(row: Image, base: str, version: str) -> dict[str, str]:
@@ -69,9 +68,8 @@ def labels(row: Image, base: str, version: str) -> dict[str, str]:
 
 
 def describe(row: Image, version: str) -> str:
-    if row.kind == KIT:
-        return "What adds SSH and MPI to an image of your own; see mpiboot images fragment"
-    return f"{row.runtime} {version} with SSH for MPI jobs; accelerator: {row.accel}, kind: {row.kind}"
+    said = f"{row.runtime} {version} with SSH for MPI jobs; accelerator: {row.accel}, kind: {row.kind}"
+    return row.description or said
 
 
 def secrets(environment: Mapping[str, str]) -> list[str]:

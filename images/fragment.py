@@ -9,6 +9,7 @@ import mpiboot
 from mpiboot.images.foreign import SUPPORTED
 from mpiboot.images.matrix import KIT, REPOSITORY
 from mpiboot.images.stages import DOCKERFILE, stages
+from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from mpiboot.images.matrix import Image
@@ -18,6 +19,8 @@ _ARG = re.compile(r"ARG (?P<name>\w+)(?P<default>=.*)?")
 
 def lines(row: Image) -> str:
     """What to paste after the FROM, and whatever else, of an own Dockerfile."""
+    if not row.runs_mpi:
+        raise UserError(f"{row.name} has no MPI runtime to add to another image; see RUNTIME in: mpiboot images list")
     known = stages(DOCKERFILE.read_text())
     given = {"RUNTIME": row.runtime, "ACCEL": row.accel, "KIND": row.kind, **row.arguments}
     steps = [line for stage in ("ssh", row.runtime, row.accel, row.kind, "image") for line in known.get(stage, [])]

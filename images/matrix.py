@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 OWN = Path(__file__).with_name("matrix.toml")
 REPOSITORY = "mpiboot"
-KIT = "kit"  # the kind, and the name, of the image that only carries the build steps to other people's Dockerfiles
+KIT = "kit"  # the name of the image that only carries the build steps to other people's Dockerfiles
+NONE = "none"  # the runtime of an image that runs no ranks
 ARCHITECTURES = ("amd64", "arm64")
 
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
@@ -39,6 +40,12 @@ class Image:
     arguments: Mapping[str, str] = field(default_factory=dict)
     arch: tuple[str, ...] = ARCHITECTURES
     only_when_named: bool = False
+    description: str = ""
+
+    @property
+    def runs_mpi(self) -> bool:
+        """Whether it went all the way through the Dockerfile; other images end at the stage that `kind` names."""
+        return self.runtime != NONE
 
     @property
     def repository(self) -> str:
@@ -139,6 +146,7 @@ def _row(name: str, row: Mapping[str, Any], common: Mapping[str, str]) -> Image:
         arguments={**common, **row.get("arguments", {})},
         arch=tuple(row.get("arch", ARCHITECTURES)),
         only_when_named=row.get("only_when_named", False),
+        description=row.get("description", ""),
     )
 
 
@@ -156,10 +164,11 @@ def _row_problems(where: str, row: object) -> Iterable[str]:
     for key in ("runtime", "accel", "kind"):
         if key not in row:
             yield f"{where}.{key}: is missing"
-    for key in ("runtime", "accel", "kind", "base"):
+    ways = {"kind"} if row.get("runtime") == NONE else {"runtime", "accel", "kind"}
+    for key in ("runtime", "accel", "kind", "base", "description"):
         if key in row and not (isinstance(row[key], str) and row[key]):
             yield f"{where}.{key}: must be a word, is {row[key]!r}"
-        elif key in row and key != "base" and row.get("kind") != KIT and row[key] not in known:
+        elif key in row and key in ways and row[key] not in known:
             yield f"{where}.{key}: the Dockerfile has no stage {row[key]!r}{nearest(row[key], known)}"
     if not isinstance(row.get("only_when_named", False), bool):
         yield f"{where}.only_when_named: must be true or false, is {row['only_when_named']!r}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 # The images that most tests need. Others are tested where `make images` has built them.
-IMAGES = ("openmpi", "mpich", "intel")
+IMAGES = ("openmpi", "mpich", "intel", "operator")
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.images import command
-from mpiboot.images.matrix import KIT, OWN, MatrixError, load, read
+from mpiboot.images.matrix import NONE, OWN, MatrixError, load, read
 from mpiboot.images.stages import stages
 
 if TYPE_CHECKING:
@@ -24,20 +24,19 @@ def table(**images: object) -> dict[str, Any]:
 def test_every_row_leads_through_stages_that_exist(dockerfile: str) -> None:
     known = stages(dockerfile)
     for row in load().rows.values():
-        if row.kind != KIT:
-            assert {row.runtime, row.accel, row.kind} <= known.keys(), row.name
+        ways = {row.runtime, row.accel, row.kind} if row.runs_mpi else {row.kind}
+        assert ways <= known.keys(), row.name
 
 
 def test_every_choice_in_the_dockerfile_has_a_row(dockerfile: str) -> None:
-    rows = [row for row in load().rows.values() if row.kind != KIT]
-    used = {word for row in rows for word in (row.runtime, row.accel, row.kind)}
-    common = {"workshop", "kit", "package", "carrier", "ssh", "image"}
+    used = {word for row in load().rows.values() for word in (row.runtime, row.accel, row.kind)} - {NONE}
+    common = {"workshop", "kit", "package", "ssh", "image"}
     assert stages(dockerfile).keys() - common == used
 
 
 def test_every_argument_of_a_row_is_read_by_a_stage(dockerfile: str) -> None:
     for row in load().rows.values():
-        if row.kind != KIT:
+        if row.runs_mpi:
             for name in row.arguments:
                 assert f"ARG {name}" in dockerfile, f"{row.name}: nobody reads {name}"
 
@@ -74,6 +73,8 @@ def test_a_new_row_takes_no_code() -> None:
         (table(pi={"only_when_named": "yes"}), "images.pi.only_when_named: must be true or false"),
         ({**table(pi={}), "arguments": {"A": 1}}, "arguments.A: must be a text, is 1"),
         (table(pi={"runtime": "opnmpi"}), "images.pi.runtime: the Dockerfile has no stage 'opnmpi', did you mean open"),
+        (table(pi={"runtime": "none", "kind": "oprator"}), "kind: the Dockerfile has no stage 'oprator', did you"),
+        (table(pi={"description": 1}), "images.pi.description: must be a word, is 1"),
         (table(Pi={}), "images.Pi: not a name for an image"),
         ({**table(pi={}), "arguments": "A"}, "arguments: must be a table of texts"),
         (table(a={"base": "a"}), "images.a.base: a cycle: a -> a"),
