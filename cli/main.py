@@ -17,6 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
     "delete": ("mpiboot.cli.jobs:delete", "End a job and remove all that belongs to it."),
     "generate": ("mpiboot.cli.generate:generate", "Print the manifests of a prototype."),
+    "lint": ("mpiboot.cli.lint:lint", "Say what is wrong or outdated in a manifest."),
+    "convert": ("mpiboot.cli.convert:convert", "Print a manifest of an older version as v2beta1."),
     "status": ("mpiboot.cli.status:status", "Show how a job of a cluster stands."),
     "operator": ("mpiboot.cli.operator:operator", "Look after the MPIJobs of a Kubernetes cluster."),
     "images": ("mpiboot.cli.images:images", "Build, list and check MPI images."),

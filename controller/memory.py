@@ -81,10 +81,9 @@ class Memory:
         mark = json.dumps([meta.get("generation"), meta.get("labels"), meta.get("annotations")], sort_keys=True)
         if self.plan is None or self._mark != mark:
             found = read(Manifest(view.raw), units_per_node=settings.units_per_node)
+            self.ignored = ignored(self.plan.job, found.job) if self.plan else ()
             # A job's second plan has other keys, which nobody uses: its Secret is there already.
-            new = plan(found.job, generate(key_type), settings)
-            self.ignored = ignored(self.plan.job, new.job) if self.plan else ()
-            self.plan = new
+            self.plan = plan(found.job, generate(key_type), settings)
             self.warnings = (*found.warnings, *self.plan.warnings)
             self._mark = mark
         return self.plan

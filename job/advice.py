@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.job import keys, launcher, pods, trust, workers
+from mpiboot.job import keys, launcher, pods, traps, trust, workers
 from mpiboot.job.keyfiles import PRIVATE
 from mpiboot.job.problems import Problem
 
@@ -26,6 +26,7 @@ def advice(job: Job, settings: Settings) -> Iterator[Problem]:
         )
     if job.slots == 0:
         yield warn("spec", "no host has a slot: mpirun can start no rank")
+    yield from traps.traps(job, settings)
     waits = trust.launcher_waits(job, settings)
     if waits == "gate" and settings.gang_scheduler:
         message = f"a gated launcher cannot join the group that {settings.gang_scheduler} waits for"

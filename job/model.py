@@ -12,6 +12,8 @@ Implementation = Literal["OpenMPI", "Intel", "MPICH"]
 Dialect = Literal["v2beta1", "v1", "v1alpha2", "v1alpha1"]
 Role = Literal["launcher", "worker"]
 
+ROOTS_SSH = "/root/.ssh"
+
 
 @dataclass(frozen=True)
 class Replica:
@@ -65,7 +67,7 @@ class Job:
     annotations: Mapping[str, str] = field(default_factory=dict)
     slots_per_worker: int = 1
     implementation: Implementation = "OpenMPI"
-    ssh_auth_mount_path: str = "/root/.ssh"  # "": not given, in versions that know no such field; the plan chooses
+    ssh_auth_mount_path: str = ROOTS_SSH
     launcher_creation_policy: Literal["AtStartup", "WaitForWorkersReady"] = "AtStartup"
     run_launcher_as_worker: bool = False
     main_container: str = ""  # "": the first container of a template

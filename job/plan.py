@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import keys, launcher, objects, trust, workers
@@ -39,8 +39,6 @@ class Plan:
 def plan(job: Job, material: SshMaterial, settings: Settings | None = None) -> Plan:
     """Everything the job needs. What pods mount comes first in a Plan: it must exist before any pod that mounts it."""
     settings = settings or Settings()
-    if not job.ssh_auth_mount_path:
-        job = replace(job, ssh_auth_mount_path=trust.ssh_dir(job, settings))
     waits = trust.launcher_waits(job, settings)
     # Names must resolve before a gated launcher starts, and under runLauncherAsWorker before it is ready itself.
     early = waits == "gate" or job.run_launcher_as_worker

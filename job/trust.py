@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from mpiboot.job.wishes import HostKeys, Waits
 
 
-OUR_USERS_SSH = "/home/mpiuser/.ssh"
-ROOTS_SSH = "/root/.ssh"
-
-
 def has_command(container: Mapping[str, Any]) -> bool:
     return bool(container.get("command") or container.get("args"))
 
@@ -48,17 +44,6 @@ def worker_is_ours(job: Job, settings: Settings) -> bool:
     launcher = pods.main_container(job.launcher.template, job.main_container)
     said = wishes.launch(job.annotations) == "in-place" or starts_mpiboot(launcher)
     return settings.is_own(image) or (said and image == launcher.get("image"))
-
-
-def ssh_dir(job: Job, settings: Settings) -> str:
-    """Where the keys go in a job of a version that cannot say it.
-
-    Where mpiboot runs it copies the keys from wherever it can read them, as any user; root's home only root can read.
-    Any other image was made for root, as all were in those days.
-    """
-    image = str(pods.main_container(job.launcher.template, job.main_container).get("image"))
-    copies = settings.is_own(image) or launcher_waits(job, settings) == "in-place"
-    return OUR_USERS_SSH if copies and (job.worker is None or worker_is_ours(job, settings)) else ROOTS_SSH
 
 
 def host_keys(job: Job, settings: Settings) -> HostKeys:

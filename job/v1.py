@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read(head: Head, spec: Fields) -> Job:
     """The job that a spec describes.
 
-    The last two fields are newer than v1. They are heard because an image may need them: else the plan chooses.
+    `sshAuthMountPath` and `mpiImplementation` are newer than v1. They are heard because an image may need them.
     """
     spec.known(
         "dialect", "slotsPerWorker", "cleanPodPolicy", "mpiReplicaSpecs", "mainContainer", "runPolicy",
@@ -34,7 +34,7 @@ def read(head: Head, spec: Fields) -> Job:
         annotations=head.annotations,
         slots_per_worker=spec.integer("slotsPerWorker", minimum=1) or 1,
         implementation=spec.choice("mpiImplementation", v2beta1.IMPLEMENTATIONS, "OpenMPI"),
-        ssh_auth_mount_path=v2beta1.mount_path(spec, ""),
+        ssh_auth_mount_path=v2beta1.mount_path(spec),
         main_container=main,
         launcher=replica_specs.launcher(replicas, main),
         worker=replica_specs.worker(replicas, main),

@@ -46,7 +46,7 @@ def read(head: Head, spec: Fields) -> Job:
         labels=head.labels,
         annotations=head.annotations,
         slots_per_worker=spec.integer("slotsPerWorker", minimum=1) or each or 1,
-        ssh_auth_mount_path=v2beta1.mount_path(spec, ""),
+        ssh_auth_mount_path=v2beta1.mount_path(spec),
         launcher_creation_policy="WaitForWorkersReady",
         launcher=launcher(template, on_master=spec.boolean("launcherOnMaster", default=False)),
         worker=Replica(workers, workers_template(template, resource, each), "Always") if workers else None,

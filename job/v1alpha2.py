@@ -39,7 +39,7 @@ def read(head: Head, spec: Fields) -> Job:
         annotations=head.annotations,
         slots_per_worker=spec.integer("slotsPerWorker", minimum=1) or 1,
         implementation=DISTRIBUTIONS[spec.choice("mpiDistribution", tuple(DISTRIBUTIONS), "OpenMPI")],
-        ssh_auth_mount_path=v2beta1.mount_path(spec, ""),
+        ssh_auth_mount_path=v2beta1.mount_path(spec),
         main_container=main,
         launcher=replica_specs.launcher(replicas, main),
         worker=replica_specs.worker(replicas, main),

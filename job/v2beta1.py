@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import podtemplate
-from mpiboot.job.model import Job, Replica, RunPolicy, SchedulingPolicy
+from mpiboot.job.model import ROOTS_SSH, Job, Replica, RunPolicy, SchedulingPolicy
 
 if TYPE_CHECKING:
     from mpiboot.job.fields import Fields
@@ -58,11 +58,11 @@ def read(head: Head, spec: Fields) -> Job:
     )
 
 
-def mount_path(spec: Fields, default: str = "/root/.ssh") -> str:
-    path = spec.text("sshAuthMountPath", default) or default
+def mount_path(spec: Fields) -> str:
+    path = spec.text("sshAuthMountPath", ROOTS_SSH) or ROOTS_SSH
     if ":" in path:
         spec.note("sshAuthMountPath", f"must not contain ':', is {path!r}")
-    return path if path.startswith("/") or not path else f"/{path}"  # what a kubelet makes of it
+    return path if path.startswith("/") else f"/{path}"  # what a kubelet makes of it
 
 
 def launcher(replicas: Fields) -> Replica:

@@ -299,7 +299,13 @@ ADVICE: dict[str, tuple[dict[str, Any], list[str]]] = {
         {f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000}},
         [f"securityContext.fsGroup: {GROUP_READABLE}"],
     ),
-    "a group for a user's key": ({f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000, "runAsUser": 1000}}, []),
+    "a group for a user's key": (
+        {
+            f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000, "runAsUser": 1000},
+            "spec.sshAuthMountPath": "/home/me/.ssh",
+        },
+        [],
+    ),
 }
 
 

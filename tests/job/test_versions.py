@@ -96,7 +96,7 @@ def test_the_documented_manifest_of_v1alpha2_runs_with_its_mistakes(manifest: Ca
         api_version="kubeflow.org/v1alpha2",
         dialect="v1alpha2",
         slots_per_worker=2,
-        ssh_auth_mount_path="",
+        ssh_auth_mount_path="/root/.ssh",
         launcher=Replica(1, specs["Launcher"]["template"], "Never"),
         worker=Replica(1, specs["Worker"]["template"], "Never"),
         run_policy=RunPolicy("Running", backoff_limit=6),
@@ -296,19 +296,15 @@ IMAGES = {"v1alpha2": "me/tensorflow", "v1": "me/horovod", "v1alpha1": "me/bench
 
 
 @pytest.mark.parametrize("version", IMAGES)
-def test_keys_go_where_the_images_user_finds_them(plan_old: Callable[..., Plan], version: str) -> None:
+def test_keys_are_roots_unless_the_job_says_otherwise(plan_old: Callable[..., Plan], version: str) -> None:
     def paths(plan: Plan) -> set[str]:
-        pods = (plan.launcher["spec"]["template"], *plan.workers)
-        return {mount["mountPath"] for pod in pods for mount in container(pod)["volumeMounts"] if "ssh" in mount["name"]}
+        all_of_them = (plan.launcher["spec"]["template"], *plan.workers)
+        mounts = [mount for pod in all_of_them for mount in container(pod)["volumeMounts"]]
+        return {mount["mountPath"] for mount in mounts if mount["name"] == "ssh-auth"}
 
     assert paths(plan_old(version)) == {"/root/.ssh"}
-    assert paths(plan_old(version, image=IMAGES[version])) == {"/home/mpiuser/.ssh"}
+    assert paths(plan_old(version, image=IMAGES[version])) == {"/root/.ssh"}
     assert paths(plan_old(version, {"sshAuthMountPath": "/home/user/.ssh"})) == {"/home/user/.ssh"}
-
-
-def test_images_that_differ_get_keys_for_root(plan_old: Callable[..., Plan]) -> None:
-    plan = plan_old("v1alpha2", {"Worker.template.spec.containers.0.image": "other"}, image=IMAGES["v1alpha2"])
-    assert plan.job.ssh_auth_mount_path == "/root/.ssh"
 
 
 def test_the_charts_job_is_elastic(read_old: Callable[..., ReadJob]) -> None:
