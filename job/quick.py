@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.job.errors import UserError
 from mpiboot.job.model import ROOTS_SSH
 from mpiboot.job.settings import Settings
+from mpiboot.job.trust import OUR_USERS_SSH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 STARTERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "mpiboot")
 COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--num-proc")
 PAIR_OPTIONS = ("-mca", "--mca", "-gmca", "--gmca", "--prtemca", "--pmixmca", "-env", "-genv")
-OUR_USERS_SSH = "/home/mpiuser/.ssh"
 # In an image that runs as root mpirun would refuse to, though a container's root is what its user chose.
 ROOT_MAY_RUN = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

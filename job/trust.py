@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mpiboot.job.wishes import HostKeys, Waits
 
 
+OUR_USERS_SSH = "/home/mpiuser/.ssh"
+
+
 def has_command(container: Mapping[str, Any]) -> bool:
     return bool(container.get("command") or container.get("args"))
 
