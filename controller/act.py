@@ -51,6 +51,13 @@ class LeftoverError(TroubleError):
         super().__init__(f"waiting for {kind.name} {name} of an earlier job of this name to go")
 
 
+class OnePairError(TroubleError):
+    """The job's Secret is that of another operator, which makes one key pair for all: pods must be planned for that."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Secret {name} was made by another operator")
+
+
 class Actor:
     """Acts for one job at a time. `learn` gets every object that the API server shows in an answer."""
 
@@ -126,7 +133,10 @@ class Actor:
             if theirs is None or theirs.uid != uid:
                 same = theirs is not None and (theirs.kind, theirs.name) == ours
                 raise (LeftoverError if same else ExistsError)(action.kind, name) from None
-            if action.kind != kinds.SECRET and job_key(found) is None:
+            if action.kind == kinds.SECRET:
+                if action.manifest["data"].keys() - (found.get("data") or {}).keys():
+                    raise OnePairError(name) from None
+            elif job_key(found) is None:
                 # Another operator made it for this job, without the labels by which we watch.
                 adopted = {"metadata": {"labels": action.manifest["metadata"]["labels"]}}
                 found = await self._api.patch(action.kind, namespace, name, adopted)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mpiboot.job import wishes
 from mpiboot.job.manifest import Manifest
 from mpiboot.job.plan import plan
 from mpiboot.job.read import read
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpiboot.controller.view import MpiJobView
+    from mpiboot.job.material import SshMaterial
     from mpiboot.job.model import Job
     from mpiboot.job.plan import Plan
     from mpiboot.job.problems import Problem
@@ -67,6 +69,7 @@ class Memory:
     uid: str
     born: float = field(default_factory=time.monotonic)
     has_secret: bool = False
+    one_pair: bool = False  # the Secret is that of another operator, from which we took the job over
     told: set[object] = field(default_factory=set)
     status: Pace = field(default_factory=lambda: Pace(1.0))
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
@@ -83,7 +86,19 @@ class Memory:
             found = read(Manifest(view.raw), units_per_node=settings.units_per_node)
             self.ignored = ignored(self.plan.job, found.job) if self.plan else ()
             # A job's second plan has other keys, which nobody uses: its Secret is there already.
-            self.plan = plan(found.job, generate(key_type), settings)
+            self.plan = self._plan(found.job, generate(key_type), settings)
             self.warnings = (*found.warnings, *self.plan.warnings)
             self._mark = mark
         return self.plan
+
+    def take_one_pair(self) -> None:
+        """From now on plan for a Secret with one key pair and without a token."""
+        self.has_secret = self.one_pair = True
+        self._mark = ""
+
+    def _plan(self, job: Job, material: SshMaterial, settings: Settings) -> Plan:
+        if self.one_pair:
+            # Pods that are there have this pair. What may be added has to get along with them.
+            job = replace(job, annotations={**job.annotations, wishes.WORKER_SSH: "on", wishes.HOST_KEYS: "off"})
+            settings = replace(settings, checkin_urls=())
+        return plan(job, material, settings)

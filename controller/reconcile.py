@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
-from mpiboot.controller.act import Actor
+from mpiboot.controller.act import Actor, OnePairError
 from mpiboot.controller.action import Create
 from mpiboot.controller.api_error import TroubleError
 from mpiboot.controller.checkins import picture
@@ -113,6 +113,9 @@ class Reconciler:
                 await self._actor.act(view.namespace, view.meta.uid, stages)
                 memory.has_secret = memory.has_secret or makes_secret(stages)
                 memory.hosts.went()
+        except OnePairError:
+            memory.take_one_pair()
+            return await self._look(view, memory.look_at(view, self._settings, self._key_type), memory)
         except TroubleError as error:
             trouble = error
         seen = observe(self._caches, view)

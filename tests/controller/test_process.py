@@ -148,6 +148,28 @@ def test_another_mpi_operator_is_given_way(start_operator: Start, bare_world: Wo
     world.started()
 
 
+def test_a_job_that_mpi_operator_began_goes_on_with_its_one_key_pair(
+    start_operator: Start, bare_world: World, only: tuple[str, ...]
+) -> None:
+    world = bare_world
+    job = world.submit(policy={"backoffLimit": 3})
+    owner = {"apiVersion": job["apiVersion"], "kind": "MPIJob", "name": "job", "uid": job["metadata"]["uid"],
+             "controller": True}  # fmt: skip
+    keys = {"ssh-privatekey": "cHJpdmF0ZQ==", "ssh-publickey": "cHVibGlj"}
+    metadata = {"name": "job-ssh", "labels": {"app": "job"}, "ownerReferences": [owner]}
+    world.create("Secret", {"metadata": metadata, "type": "kubernetes.io/ssh-auth", "data": keys})
+    start_operator(*only)
+    job = world.started()
+    for pod in (*world.workers(), job["spec"]["template"]):
+        volume = next(each for each in pod["spec"]["volumes"] if each["name"] == "ssh-auth")
+        assert {item["key"] for item in volume["secret"]["items"]} == keys.keys()
+        variables = {each["name"] for each in pod["spec"]["containers"][0]["env"]}
+        assert not variables & {"MPIBOOT_TOKEN", "MPIBOOT_CHECKIN"}
+    secret = world.get("Secret", "job-ssh")
+    assert secret
+    assert secret["data"] == keys
+
+
 def test_an_operator_outlives_a_restart_of_the_api_server(
     start_operator: Start, tmp_path_factory: pytest.TempPathFactory, operator: Operator
 ) -> None:
