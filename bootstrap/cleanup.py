@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import reaper, spawn
+from mpiboot.bootstrap.signals import DONE
 from mpiboot.job.errors import UserError
-from mpiboot.ssh.server import LAUNCH_VARIABLE
+from mpiboot.ssh.server import LAUNCH_VARIABLE, WORKER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +44,23 @@ def end_on(
 
     `wait(seconds)` returns early when a child ends.
     """
-    deadline = time.monotonic() + MAY_TAKE
     script = _SCRIPT % {"variable": LAUNCH_VARIABLE, "launch": launched.launch}
+    return _on_each(hosts, script, launched.ssh_config, environ, wait)
+
+
+def end_workers(
+    hosts: Sequence[str], ssh_config: str, environ: Mapping[str, str], wait: Callable[[float], None]
+) -> None:
+    """Tell these workers that the work is done. One that does not hear it sees that the launcher is gone."""
+    # The login is part of what ends then, so its own end says nothing.
+    _on_each(hosts, f'kill -{int(DONE)} "${WORKER_VARIABLE}"', ssh_config, environ, wait)
+
+
+def _on_each(
+    hosts: Sequence[str], script: str, ssh_config: str, environ: Mapping[str, str], wait: Callable[[float], None]
+) -> list[str]:
+    """Run the script on these workers, side by side; the hosts that ssh could not log in to."""
+    deadline = time.monotonic() + MAY_TAKE
     todo, running, failed = list(hosts), dict[int, str](), list[str]()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -53,7 +69,7 @@ def end_on(
                 host = todo.pop(0)
                 # This session is no part of the launch. The first value wins, so it goes before the file's.
                 mark = ["-o", f"SetEnv={LAUNCH_VARIABLE}=end", "-o", "ConnectTimeout=3", "-o", "ConnectionAttempts=1"]
-                argv = ["ssh", *mark, "-F", launched.ssh_config, host, script]
+                argv = ["ssh", *mark, "-F", ssh_config, host, script]
                 running[spawn.spawn(argv, environ, stdin=null, stdout=null, stderr=null)] = host
             wait(0.1)
             for event in reaper.reap():

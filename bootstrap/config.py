@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpiboot.bootstrap.data import Data
 from mpiboot.job import elastic
 from mpiboot.job.errors import UserError
 
@@ -43,6 +44,8 @@ class BootConfig(NamedTuple):
     checkin: CheckIn | None
     implementation: str
     events: str
+    data: Data
+    end_workers: bool
     command: tuple[str, ...]
 
     @property
@@ -66,6 +69,9 @@ class WorkerConfig(NamedTuple):
     number: int
     uid: str
     address: str
+    data: Data
+    launcher: str
+    init_timeout: float
 
 
 def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
@@ -86,6 +92,8 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
         checkin=_checkin(environ, problems),
         implementation=environ.get("MPIBOOT_IMPLEMENTATION", ""),
         events=environ.get("MPIBOOT_EVENTS", ""),
+        data=_data(values, problems),
+        end_workers=_switch(values.get("end_workers", "")),
         command=parsed.command,
     )
     _refuse(problems)
@@ -110,6 +118,9 @@ def worker(parsed: Parsed, environ: Mapping[str, str]) -> WorkerConfig:
         number=index,
         uid=environ.get("MPIBOOT_POD_UID", ""),
         address=environ.get("MPIBOOT_POD_IP", ""),
+        data=_data(values, problems),
+        launcher=values["launcher"],
+        init_timeout=_number(values["init_timeout"], "--init-timeout", "seconds", problems),
     )
     _refuse(problems)
     return config
@@ -122,6 +133,15 @@ def _checkin(environ: Mapping[str, str], problems: list[str]) -> CheckIn | None:
     needed = ("MPIBOOT_JOB", "MPIBOOT_TOKEN")
     problems += [f"MPIBOOT_CHECKIN is set, but {name} is not" for name in needed if not environ.get(name)]
     return CheckIn(urls, environ.get("MPIBOOT_JOB", ""), environ.get("MPIBOOT_TOKEN", ""))
+
+
+def _data(values: Mapping[str, str], problems: list[str]) -> Data:
+    pairs = [(values.get(f"{way}_from", ""), values.get(f"{way}_to", "")) for way in ("download", "upload")]
+    for way, pair in zip(("download", "upload"), pairs, strict=True):
+        if any(pair) and not all(pair):
+            problems.append(f"--{way}-from and --{way}-to go together: give both or neither")
+    download, upload = (pair if all(pair) else None for pair in pairs)
+    return Data(download, upload, values.get("data_keys", ""))
 
 
 def _number(text: str, what: str, unit: str, problems: list[str], *, whole: bool = False) -> float:

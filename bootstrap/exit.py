@@ -1,7 +1,7 @@
 """How a launch ended becomes an exit code and a last line. Pure.
 
-The command's own code stays what it is; 128 + N for a signal, 124 out of time, 125 ended by mpiboot, 126 and 127 for a
-command that cannot be run, as shells and `timeout` have it.
+The command's own code stays what it is; 128 + N for a signal, 74 for data that could not be moved, 124 out of time,
+125 ended by mpiboot, 126 and 127 for a command that cannot be run, as shells and `timeout` have it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpiboot.bootstrap.host import Host
     from mpiboot.bootstrap.picture import Picture
 
+NO_DATA = 74  # EX_IOERR of sysexits.h
 OUT_OF_TIME = 124
 ENDED_BY_US = 125
 _LISTED = 40

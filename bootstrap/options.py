@@ -65,6 +65,24 @@ OPTIONS = (
     Option("--strict-placement", "MPIBOOT_STRICT_PLACEMENT", "", "",
            "End the job if all its ranks run on the launcher though other hosts have slots. Otherwise only warn.",
            ("launch",)),
+    Option("--end-workers", "MPIBOOT_END_WORKERS", "", "",
+           "When the command has ended, tell the workers to end, too. For workers that nobody else looks after.",
+           ("launch",)),
+    Option("--launcher", "MPIBOOT_LAUNCHER", "HOST", "",
+           "End when this host, the launcher, is gone: when DNS has not known it for 30 s. For workers that nobody "
+           "else looks after.", ("worker",)),
+    Option("--init-timeout", "MPIBOOT_INIT_TIMEOUT", "SECONDS", "300",
+           "How long the launcher that --launcher names may take to come; then exit 124.", ("worker",)),
+    Option("--download-from", "MPIBOOT_DOWNLOAD_FROM", "URI", "",
+           "s3://BUCKET/PREFIX to fetch before anything else; goes with --download-to.", ("launch", "worker")),
+    Option("--download-to", "MPIBOOT_DOWNLOAD_TO", "DIR", "", "Where to put it.", ("launch", "worker")),
+    Option("--upload-from", "MPIBOOT_UPLOAD_FROM", "DIR", "",
+           "What to store when the command has ended, or a worker's launcher; goes with --upload-to.",
+           ("launch", "worker")),
+    Option("--upload-to", "MPIBOOT_UPLOAD_TO", "URI", "", "s3://BUCKET/PREFIX for it.", ("launch", "worker")),
+    Option("--data-keys", "MPIBOOT_DATA_KEYS", "DIR", "",
+           "A mounted Secret: files AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL and the like. Empty: "
+           "what boto3 finds by itself.", ("launch", "worker")),
     Option("--port", "MPIBOOT_PORT", "PORT", "2222",
            "The port on which SSH listens.", ("worker",)),
     Option("--listen", "MPIBOOT_LISTEN", "ADDRESS", "",
@@ -76,6 +94,7 @@ COMMANDS = (
             "mpiboot launch [OPTIONS] [--] COMMAND [ARGUMENT...]", (
                 ("the command's own", "it ran; 128+N if signal N ended it"),
                 ("2", "the options, the hostfile or the keys are wrong"),
+                ("74", "data could not be fetched or stored"),
                 ("124", "the workers were not ready in time"),
                 ("125", "mpiboot ended the job: a worker was lost, or --strict-placement"),
                 ("126", "the command cannot be executed"),
@@ -89,8 +108,10 @@ COMMANDS = (
                 ("0", "printed, even if it is none"),
                 ("2", "the options or the hostfile are wrong"))),
     Command("worker", "Serve SSH to the launcher until told to stop.", "mpiboot worker [OPTIONS]", (
-                ("0", "ended by SIGTERM or SIGINT"),
+                ("0", "ended by SIGTERM or SIGINT, or its launcher is gone"),
                 ("2", "the options or the keys are wrong"),
+                ("74", "data could not be fetched or stored"),
+                ("124", "its launcher did not come in time"),
                 ("other", "sshd's own, if it ended by itself"))),
 )  # fmt: skip
 

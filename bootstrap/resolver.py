@@ -30,7 +30,7 @@ class Resolver:
 
     def ask(self, name: str) -> None:
         if self._search is None:
-            self._search = names.search_list(_resolv_conf())
+            self._search = search_list()
         self._beside.submit(partial(look_up, name, self._search))
 
     def answers(self) -> list[Answer]:
@@ -49,6 +49,11 @@ def look_up(name: str, search: tuple[str, ...]) -> Answer:
         families = sorted(found, key=lambda item: item[0] != socket.AF_INET)
         return Answer(name, str(families[0][4][0]))
     return Answer(name, "", error)
+
+
+def search_list() -> tuple[str, ...]:
+    """This machine's search domains."""
+    return names.search_list(_resolv_conf())
 
 
 def _resolv_conf() -> str:

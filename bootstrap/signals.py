@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # What a launcher passes on to its command.
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# What tells a worker that its launcher has done its work.
+DONE = signal.SIGUSR1
 
 
 class Signals:

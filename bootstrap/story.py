@@ -59,14 +59,39 @@ def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
     signals, run = Signals(), rundir.take(environ)
     told = Told(config, environ, run, signals, Events(config.events, "launcher"), log)
     try:
+        config.data.fetch(environ, signals)
         ready = _wait(told)
         try:
-            return _command(told, ready)
+            code = _stored(told, _command(told, ready))
+            if config.end_workers:
+                _end_workers(told, ready)
+            return code
         finally:
             ready.watch.close()
     finally:
         signals.close()
         rundir.leave(run)
+
+
+def _stored(told: Told, code: int) -> int:
+    """The exit code after the data is out. It goes out whatever the command did; the command's failure is the first."""
+    try:
+        told.config.data.store(told.environ, told.signals)
+    except UserError as error:
+        from mpiboot.bootstrap import termination
+
+        told.log(str(error))
+        if code == 0:
+            termination.write(str(error))
+        return code or error.exit_code
+    return code
+
+
+def _end_workers(told: Told, ready: Ready) -> None:
+    from mpiboot.bootstrap import cleanup
+
+    hosts = [host.name for host in ready.watch.picture.ready()]
+    cleanup.end_workers(hosts, told.run.ssh_config, told.environ, told.signals.wait)
 
 
 def wait(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:

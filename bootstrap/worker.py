@@ -10,13 +10,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import keydir, listening, private, reaper, spawn
-from mpiboot.bootstrap.signals import Signals
+from mpiboot.bootstrap.signals import DONE, Signals
 from mpiboot.job.errors import UserError
-from mpiboot.ssh.server import Server, configuration
+from mpiboot.ssh.server import WORKER_VARIABLE, Server, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mpiboot.bootstrap.alone import Alone
     from mpiboot.bootstrap.config import WorkerConfig
 
 # Long enough for ranks that write a last file, short enough for whoever waits for the pod to go.
@@ -33,16 +34,18 @@ class Keys(NamedTuple):
 
 
 def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], None]) -> int:
-    """Serves until SIGTERM or SIGINT (0), or until sshd ends by itself (its code)."""
+    """Serves until SIGTERM or SIGINT (0), until its launcher is gone (0), or until sshd ends by itself (its code)."""
     keys = read_keys(config.ssh_dir)
     _check_capabilities()
     port = _free_port(config, log)
     home = private.fresh("worker", traversable=True)
-    signals = Signals((signal.SIGTERM, signal.SIGINT))
+    signals = Signals((signal.SIGTERM, signal.SIGINT, *((DONE,) if config.launcher else ())))
     try:
+        # A worker is ready when its data is here.
+        config.data.fetch(environ, signals)
         sshd = _start(keys, config._replace(port=port), home, environ)
         reaper.adopt_orphans()
-        return _serve(sshd, config._replace(port=port), signals, log)
+        return _serve(sshd, config._replace(port=port), environ, signals, log)
     finally:
         signals.close()
         private.remove(home)
@@ -97,8 +100,9 @@ def _start(keys: Keys, config: WorkerConfig, home: str, environ: Mapping[str, st
     else:
         private.write(f"{home}/host_key", keys.host if keys.host.endswith("\n") else f"{keys.host}\n")
     private.write(f"{home}/authorized_keys", keys.authorized, 0o444)  # root's sshd reads it as the user who logs in
+    ranks_get = {**environ, WORKER_VARIABLE: str(os.getpid())} if config.launcher else environ
     server = Server(
-        config.port, f"{home}/host_key", f"{home}/authorized_keys", environ, config.listen, _knows_penalties(program)
+        config.port, f"{home}/host_key", f"{home}/authorized_keys", ranks_get, config.listen, _knows_penalties(program)
     )
     private.write(f"{home}/sshd_config", configuration(server))
     if os.geteuid() == 0:
@@ -137,7 +141,9 @@ def _make_host_key(path: str, environ: Mapping[str, str]) -> None:
         raise UserError(f"ssh-keygen could not make a host key in {os.path.dirname(path)}; it ended with code {code}")
 
 
-def _serve(sshd: int, config: WorkerConfig, signals: Signals, log: Callable[[str], None]) -> int:
+def _serve(
+    sshd: int, config: WorkerConfig, environ: Mapping[str, str], signals: Signals, log: Callable[[str], None]
+) -> int:
     started = time.monotonic()
     while not listening.on(config.port, config.listen):
         code = _ended(sshd)
@@ -151,19 +157,34 @@ def _serve(sshd: int, config: WorkerConfig, signals: Signals, log: Callable[[str
     log(f"SSH listens on {config.listen or 'all addresses'} port {config.port} after {took:.2f} s")
     if config.checkin:
         _check_in(config, log)
+    launcher = _launcher(config)
     while True:
         signals.wait(None)
         told = _told_to_end(signals)
         code = _ended(sshd)
         if told:
-            return _end(sshd, signals)
+            _end(sshd, signals)
+            if told == DONE and launcher:
+                log(f"{launcher.why()}; this worker ends")
+                config.data.store(environ, signals)
+            return 0
         if code is not None:
             log(f"sshd ended with code {code}")
             return code or 1
 
 
-def _told_to_end(signals: Signals) -> bool:
-    return any(number != signal.SIGCHLD for number in signals.take())
+def _launcher(config: WorkerConfig) -> Alone | None:
+    """Who looks whether the launcher is still there, if that is this worker's business."""
+    if not config.launcher:
+        return None
+    from mpiboot.bootstrap.alone import Alone
+
+    return Alone(config.launcher, config.init_timeout)
+
+
+def _told_to_end(signals: Signals) -> int:
+    """The first signal that says so, or 0."""
+    return next((number for number in signals.take() if number != signal.SIGCHLD), 0)
 
 
 def _ended(pid: int) -> int | None:

@@ -16,6 +16,8 @@ NOT_FOR_RANKS_PREFIXES = ("SSH_", "DBUS_", "XDG_")
 
 # By this variable a launcher finds what it started here, and nothing else, when it cleans up.
 LAUNCH_VARIABLE = "MPIBOOT_LAUNCH"
+# By this one it finds the worker itself, where it is to end the worker.
+WORKER_VARIABLE = "MPIBOOT_WORKER"
 
 
 class Server(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiboot import __version__
 from mpiboot.job import units
 from mpiboot.job.errors import UserError
 from mpiboot.job.prototypes.prototype import Manifests, Parameter, Prototype
@@ -14,7 +13,7 @@ from mpiboot.job.trust import OUR_USERS_SSH
 if TYPE_CHECKING:
     from mpiboot.job.prototypes.given import Given
 
-IMAGE = f"mpiboot/openmpi:{__version__}"
+IMAGE = "mpiboot/openmpi:latest"
 # In all of our images; without -n there is one rank for each slot of the hostfile.
 COMPUTES_PI = ["mpirun", "python3", "-m", "mpiboot.demo"]
 VERSIONS = ("v2beta1", "v1alpha1")
@@ -73,6 +72,9 @@ def main_container(given: Given) -> dict[str, Any]:
     if not command and not args and Settings().is_own(image):
         command = COMPUTES_PI
     container: dict[str, Any] = {"name": given.name, "image": image}
+    if Settings().is_own(image):
+        # Built and loaded by who uses them: of `latest` Kubernetes would ask a registry.
+        container["imagePullPolicy"] = "IfNotPresent"
     return container | {key: words for key, words in (("command", command), ("args", args)) if words}
 
 

@@ -34,7 +34,7 @@ class Data:
         if self.upload:
             found |= {"MPIBOOT_UPLOAD_FROM": self.upload[0], "MPIBOOT_UPLOAD_TO": f"{self.upload[1]}/{pod}"}
         if found and self.secret:
-            found["MPIBOOT_S3_KEYS"] = KEYS_DIR
+            found["MPIBOOT_DATA_KEYS"] = KEYS_DIR
         return found
 
 

@@ -84,6 +84,7 @@ def master(given: Given, cluster: Cluster, shared: Shared, data: Data) -> Object
         "MPIBOOT_SSH_DIR": SECRETS,
         "MPIBOOT_INIT_TIMEOUT": str(given.count("initTimeout")),
         "MPIBOOT_FORWARD_ENV": "LD_LIBRARY_PATH",
+        "MPIBOOT_END_WORKERS": "1",
         **data.environment(cluster.master),
         **MCA,
         **NO_GPU,

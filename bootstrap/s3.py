@@ -1,0 +1,168 @@
+"""The program that moves data: `python -m mpiboot.bootstrap.s3 fetch URI DIR KEYS` or `store DIR URI KEYS`.
+
+What went well goes to stderr; why it failed is the one thing on stdout, for whoever started it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpiboot.bootstrap.exit import NO_DATA
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+NEEDED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+MORE = ("AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE")
+AT_ONCE = 8
+
+
+class Item(NamedTuple):
+    """One file: its path here, its key there, its size in bytes."""
+
+    path: str
+    key: str
+    size: int
+
+
+def main(argv: Sequence[str]) -> int:
+    what, source, target, keys = argv
+    started = time.monotonic()
+    try:
+        use_keys(keys)
+        items = fetch(source, target) if what == "fetch" else store(source, target)
+    except UserError as error:
+        sys.stdout.write(str(error))
+        return NO_DATA
+    except OSError as error:
+        sys.stdout.write(f"cannot {what} {source} to {target}: {error.strerror or error}: {error.filename or ''}")
+        return NO_DATA
+    total = sum(item.size for item in items) / 1e6
+    took = time.monotonic() - started
+    done = f"{len(items)} {'file' if len(items) == 1 else 'files'} ({total:.1f} MB) from {source} to {target}"
+    sys.stderr.write(f"mpiboot: {'fetched' if what == 'fetch' else 'stored'} {done} in {took:.1f} s\n")
+    return 0
+
+
+def use_keys(directory: str) -> None:
+    """Set what the files of a mounted Secret say, for this process alone: the job's command has no use for it."""
+    if not directory:
+        return
+    for name in (*NEEDED, *MORE):
+        try:
+            with open(f"{directory}/{name}", encoding="utf-8") as file:
+                os.environ[name] = file.read().strip()
+        except FileNotFoundError:
+            if name in NEEDED:
+                raise UserError(f"the S3 Secret (mounted at {directory}) has no key {name}; add it") from None
+
+
+def fetch(uri: str, directory: str) -> list[Item]:
+    bucket, prefix = split(uri)
+    client = connect()
+    os.makedirs(directory, exist_ok=True)
+    with told(f"cannot fetch {uri}"):
+        items = [*listed(client, bucket, prefix, directory)]
+        if not items:
+            raise UserError(f"cannot fetch {uri}: there is nothing of that name in the bucket")
+        for folder in {os.path.dirname(item.path) for item in items}:
+            os.makedirs(folder, exist_ok=True)
+        at_once(lambda item: client.download_file(bucket, item.key, item.path), items)
+    return items
+
+
+def listed(client: Any, bucket: str, prefix: str, directory: str) -> Iterator[Item]:  # noqa: ANN401 (untyped library)
+    """The files at or below a prefix. `data` does not mean `data-old/x`; a key that ends with / is a folder."""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", ()):
+            key: str = found["Key"]
+            if key.endswith("/"):
+                continue
+            below = not prefix or key.startswith(f"{prefix}/")
+            if below or key == prefix:
+                path = key[len(prefix) :].lstrip("/") if below else key.rpartition("/")[2]
+                if ".." in path.split("/"):
+                    raise UserError(f"cannot fetch s3://{bucket}/{key}: its name leads out of {directory}")
+                yield Item(f"{directory}/{path}", key, found["Size"])
+
+
+def store(source: str, uri: str) -> list[Item]:
+    bucket, prefix = split(uri)
+    if not os.path.exists(source):
+        sys.stderr.write(f"mpiboot: nothing to store: there is no {source} in this pod\n")
+        return []
+    client, items = connect(), [*files(source, prefix)]
+    with told(f"cannot store {source} to {uri}"):
+        at_once(lambda item: client.upload_file(item.path, bucket, item.key), items)
+    return items
+
+
+def files(source: str, prefix: str) -> Iterator[Item]:
+    """The files at or below a path, each with its key. Links to files count as files."""
+    base = f"{prefix}/" if prefix else ""
+    if os.path.isfile(source):
+        yield Item(source, f"{base}{os.path.basename(source)}", os.path.getsize(source))
+    for folder, _, names in os.walk(source):
+        for path in (f"{folder}/{name}" for name in sorted(names)):
+            if os.path.isfile(path):
+                yield Item(path, f"{base}{os.path.relpath(path, source)}", os.path.getsize(path))
+
+
+def split(uri: str) -> tuple[str, str]:
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    if not uri.startswith("s3://") or not bucket:
+        raise UserError(f"{uri!r} is not s3://BUCKET/PREFIX")
+    return bucket, prefix.strip("/")
+
+
+def connect() -> Any:  # noqa: ANN401 (untyped library)
+    """A client of S3, or of whatever server AWS_ENDPOINT_URL names."""
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError:
+        raise UserError(
+            "S3 data needs boto3, which is not in this image; add it in a Dockerfile FROM it: "
+            "USER 0, RUN apt-get update && apt-get install -y python3-boto3, USER 1000:0"
+        ) from None
+    # Other servers seldom have a name for each bucket.
+    style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
+    retries = {"mode": "standard", "max_attempts": 5}
+    with told("cannot connect to S3"):
+        return boto3.client("s3", config=Config(s3=style, retries=retries, max_pool_connections=2 * AT_ONCE))
+
+
+def at_once(move: Callable[[Item], None], items: Sequence[Item]) -> None:
+    """Move several at a time; the first failure is raised, and nothing new is begun after it."""
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        for done in [pool.submit(move, item) for item in items]:
+            done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class told:  # noqa: N801 (read as a sentence: with told(...))
+    """What the library raises becomes one line that says what was to be done."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if isinstance(error, (Boto3Error, BotoCoreError, ClientError)):
+            raise UserError(f"{self._what}: {' '.join(str(error).split())}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
