@@ -96,6 +96,17 @@ def logs(name: str, namespace: str | None, *, follow: bool) -> int:
     return on_cluster(namespace, work)
 
 
+def scale(name: str, workers: int, namespace: str | None) -> int:
+    """Give a job there so many workers."""
+
+    async def work(found: Remote) -> int:
+        before = await found.scale(name, workers)
+        print(f"{name}: {before} -> {workers} workers (kubernetes)")
+        return 0
+
+    return on_cluster(namespace, work)
+
+
 def delete(name: str, namespace: str | None) -> int:
     """Delete a job there, with all that belongs to it."""
 

@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine."),
     "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
+    "scale": ("mpiboot.cli.scale:scale", "Give a running elastic job more or fewer workers."),
     "delete": ("mpiboot.cli.jobs:delete", "End a job and remove all that belongs to it."),
     "generate": ("mpiboot.cli.generate:generate", "Print the manifests of a prototype."),
     "lint": ("mpiboot.cli.lint:lint", "Say what is wrong or outdated in a manifest."),

@@ -13,15 +13,18 @@ from mpiboot.controller.view import digest, service_contents
 from mpiboot.job import wishes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mpiboot.controller.observe import Observed
     from mpiboot.controller.publish import News
+    from mpiboot.controller.view_pod import PodView
     from mpiboot.job.plan import Plan
 
 
-def decide(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> tuple[Stage, ...]:
-    """What is to be done now, in stages; empty when all is as it should be.
+def decide(
+    plan: Plan, seen: Observed, news: News, *, has_secret: bool, replace: Sequence[PodView] = ()
+) -> tuple[Stage, ...]:
+    """What is to be done now, in stages; empty when all is as it should be. `replace`: dead workers to remove.
 
     What pods mount comes first: a kubelet that misses it backs off for up to 2 s.
     """
@@ -33,8 +36,8 @@ def decide(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> tuple
     foundation = tuple(_foundation(plan, seen, news, has_secret=has_secret))
     if job.run_policy.suspend:
         return _stages(foundation, tuple(_suspended(plan, seen)))
-    pods = (*_launcher(plan, seen), *_workers(plan, seen))
-    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news)))
+    pods = (*_launcher(plan, seen), *_workers(plan, seen, replace))
+    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news), *_nudges(seen, news)))
 
 
 def _stages(*groups: tuple[Action, ...]) -> tuple[Stage, ...]:
@@ -65,13 +68,13 @@ def _launcher(plan: Plan, seen: Observed) -> Iterator[Action]:
         waits_here = job.launcher_creation_policy == "WaitForWorkersReady"
         if not waits_here:
             yield Create(kinds.JOB, plan.launcher)
-        elif seen.all_ready(job):
+        elif seen.enough_ready(job):
             yield Create(kinds.JOB, without_gate(plan.launcher))
     elif launcher.suspended and not launcher.meta.deleting:
         yield Resume(launcher.name, plan.launcher["spec"]["template"])
 
 
-def _workers(plan: Plan, seen: Observed) -> Iterator[Action]:
+def _workers(plan: Plan, seen: Observed, replace: Sequence[PodView]) -> Iterator[Action]:
     there = {pod.name for pod in seen.workers}
     for manifest in plan.workers:
         if manifest["metadata"]["name"] not in there:
@@ -79,6 +82,8 @@ def _workers(plan: Plan, seen: Observed) -> Iterator[Action]:
     for pod in reversed(seen.workers):
         if pod.index >= plan.job.workers and not pod.meta.deleting:
             yield Delete(kinds.POD, pod.name, pod.meta.uid)
+    # Its name is free when it is gone.
+    yield from (Delete(kinds.POD, pod.name, pod.meta.uid) for pod in replace)
 
 
 def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
@@ -92,7 +97,7 @@ def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
 
 def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
     """Gates open for good: a launcher that was let go is not held back by a worker that fails later."""
-    if seen.all_ready(plan.job):
+    if seen.enough_ready(plan.job):
         opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": wishes.GATE}]}}
         for pod in seen.launcher_pods:
             if pod.gated and not pod.meta.deleting:
@@ -105,6 +110,15 @@ def _addresses(seen: Observed, news: News) -> Iterator[Action]:
     for pod in seen.launcher_pods:
         if not pod.ended and not pod.meta.deleting and pod.addresses != news.addresses:
             yield Patch(kinds.POD, pod.name, {"metadata": {"annotations": {wishes.ADDRESSES: news.addresses}}}, MERGE)
+
+
+def _nudges(seen: Observed, news: News) -> Iterator[Action]:
+    """A kubelet looks at a mounted ConfigMap once a minute or so, and at once when the pod itself changes."""
+    if not news.nudge or not news.due:
+        return
+    for pod in seen.launcher_pods:
+        if pod.phase == "Running" and not pod.meta.deleting and pod.discovery != news.nudge:
+            yield Patch(kinds.POD, pod.name, {"metadata": {"annotations": {wishes.DISCOVERY: news.nudge}}}, MERGE)
 
 
 def _after_the_end(plan: Plan, seen: Observed) -> Iterator[Action]:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mpiboot.controller.dead import Losses
 from mpiboot.job import wishes
 from mpiboot.job.manifest import Manifest
 from mpiboot.job.plan import plan
@@ -73,6 +74,7 @@ class Memory:
     told: set[object] = field(default_factory=set)
     status: Pace = field(default_factory=lambda: Pace(1.0))
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
+    losses: Losses = field(default_factory=Losses)
     plan: Plan | None = None
     warnings: tuple[Problem, ...] = ()
     ignored: tuple[str, ...] = ()  # fields whose latest change comes too late

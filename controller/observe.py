@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.view_pod import is_failed_launcher
-from mpiboot.job import names
+from mpiboot.job import elastic, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,6 +59,16 @@ class Observed:
 
     def all_ready(self, job: Job) -> bool:
         return len(self.ready_workers(job)) == job.workers
+
+    def enough_ready(self, job: Job) -> bool:
+        """Whether the launcher can begin: with all workers, or with as many as an elastic job needs."""
+        return len(self.ready_workers(job)) >= enough(job)
+
+
+def enough(job: Job) -> int:
+    """With how many workers a job can begin."""
+    size = elastic.of_job(job)
+    return min(size.fewest_workers(job.slots_per_worker), job.workers) if size else job.workers
 
 
 def observe(caches: Caches, view: MpiJobView) -> Observed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.controller.view import digest
-from mpiboot.job import discover, names, objects
+from mpiboot.job import discover, elastic, names, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,16 +20,24 @@ MOST_TEXT = 100_000  # bytes of addresses; all annotations of an object may have
 
 @dataclass(frozen=True)
 class News:
-    """The ConfigMap's data and the addresses as they should be. Not `due`: what differs may wait a moment."""
+    """The ConfigMap's data and the addresses as they should be. Not `due`: what differs may wait a moment.
+
+    `nudge` marks launchers that shall see the data soon; empty where they hear of workers by themselves.
+    """
 
     data: Mapping[str, Any]
     addresses: str
+    nudge: str = ""
     due: bool = True
 
     def differ(self, seen: Observed) -> bool:
         """Whether the cluster still shows something else."""
         launchers = (pod for pod in seen.launcher_pods if not pod.ended)
-        stale = any(self.addresses and pod.addresses != self.addresses for pod in launchers)
+        stale = any(
+            (self.addresses and pod.addresses != self.addresses)
+            or (self.nudge and pod.phase == "Running" and pod.discovery != self.nudge)
+            for pod in launchers
+        )
         return stale or (seen.config_map is not None and seen.config_map.digest != digest(self.data))
 
 
@@ -37,11 +45,15 @@ def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -
     """The script lists the workers that can take a rank, so that an elastic launcher does not try others."""
     job = plan.job
     here = (names.launcher_host(job, cluster_domain),) if job.run_launcher_as_worker else ()
-    running = [pod.index for pod in seen.wanted_workers(job) if pod.phase == "Running"]
-    hosts = (*here, *(names.host(names.worker(job.name, index), job, cluster_domain) for index in running))
+    size = elastic.of_job(job)
+    # An elastic launcher starts ranks on whoever is listed, so their SSH must answer.
+    running = seen.ready_workers(job) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
+    hosts = (*here, *(names.host(names.worker(job.name, pod.index), job, cluster_domain) for pod in running))
     script = discover.script(hosts, job.slots_per_worker, job.dialect)
-    known = addresses(job, seen, cluster_domain) if plan.launcher_waits == "in-place" else ""
-    return News({**plan.config_map["data"], objects.DISCOVER: script}, known, due)
+    data = {**plan.config_map["data"], objects.DISCOVER: script}
+    if plan.launcher_waits == "in-place":
+        return News(data, addresses(job, seen, cluster_domain), due=due)
+    return News(data, "", digest(data) if size else "", due)
 
 
 def addresses(job: Job, seen: Observed, cluster_domain: str) -> str:

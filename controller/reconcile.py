@@ -12,6 +12,7 @@ from mpiboot.controller.action import Create
 from mpiboot.controller.api_error import TroubleError
 from mpiboot.controller.checkins import picture
 from mpiboot.controller.clock import seconds_since
+from mpiboot.controller.dead import dead
 from mpiboot.controller.decide import decide
 from mpiboot.controller.memory import Memory
 from mpiboot.controller.observe import observe
@@ -106,13 +107,17 @@ class Reconciler:
         # Workers come one by one: what the launcher is told need not follow each of them, only the last.
         wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
         told = news(plan, seen, domain, due=not wait)
-        stages = decide(plan, seen, told, has_secret=memory.has_secret)
+        lost = dead(job, seen, memory.losses, time.monotonic())
+        self._reporter.lost(view, job, memory, lost)
+        stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace)
         trouble: TroubleError | None = None
         try:
             if stages:
                 await self._actor.act(view.namespace, view.meta.uid, stages)
                 memory.has_secret = memory.has_secret or makes_secret(stages)
                 memory.hosts.went()
+                for pod in lost.replace:
+                    memory.losses.replaced(pod.index, time.monotonic())
         except OnePairError:
             memory.take_one_pair()
             return await self._look(view, memory.look_at(view, self._settings, self._key_type), memory)
@@ -124,7 +129,7 @@ class Reconciler:
         if trouble:
             raise trouble
         later = wait if told.differ(seen) else 0.0
-        return min((each for each in (rest, later, until_overdue(job, seen)) if each), default=None)
+        return min((each for each in (rest, later, lost.again, until_overdue(job, seen)) if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:
         memory = self._memories.get(view.key)

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.controller import kinds
 from mpiboot.controller.api_error import ApiError
 from mpiboot.controller.conditions import Conditions
+from mpiboot.controller.status import is_finished
 from mpiboot.controller.view_pod import PodView, pod_view
-from mpiboot.job import labels
+from mpiboot.job import elastic, labels
+from mpiboot.job.elastic_faults import out_of_range
 from mpiboot.job.errors import UserError
+from mpiboot.job.manifest import Manifest
+from mpiboot.job.read import read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -58,6 +62,27 @@ class Remote:
     async def delete(self, name: str) -> None:
         found = await self._get(name)
         await self._api.delete(kinds.MPI_JOB, self.namespace, name, found["metadata"]["uid"])
+
+    async def scale(self, name: str, workers: int) -> int:
+        """Give an elastic job so many workers; how many it wanted before."""
+        found = await self._get(name)
+        job = read(Manifest(found)).job
+        size = elastic.of_job(job)
+        if is_finished(found.get("status") or {}):
+            raise UserError(f"{name} has ended, so it cannot be resized")
+        if size is None:
+            raise UserError(
+                f"{name} is not elastic, so it keeps the workers it began with: its command has no "
+                "--host-discovery-script, and MPIBOOT_MIN_WORKERS is not set"
+            )
+        if wrong := out_of_range(size, workers, job.slots_per_worker):
+            raise UserError(f"{name}: {wrong}")
+        patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
+        try:
+            await self._api.patch(kinds.MPI_JOB, self.namespace, name, patch)
+        except ApiError as error:
+            raise UserError(f"the cluster does not change the job: {error}") from None
+        return job.workers
 
     async def look(self, name: str) -> Look:
         job = await self._get(name)

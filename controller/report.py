@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
 from mpiboot.controller.clock import now
+from mpiboot.controller.conditions import REASONS
+from mpiboot.controller.dead import told
 from mpiboot.controller.dialects import is_old
 from mpiboot.controller.status import Event, conditions_of, next_status
 from mpiboot.controller.words import truncated
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from mpiboot.controller.api import Api
     from mpiboot.controller.api_error import TroubleError
     from mpiboot.controller.cache import Cache
+    from mpiboot.controller.dead import Dead
     from mpiboot.controller.events import Recorder
     from mpiboot.controller.memory import Memory
     from mpiboot.controller.metrics import Metrics
@@ -44,6 +47,20 @@ class Reporter:
             text = f"changed too late, the pods keep what they were made with: {', '.join(memory.ignored)}"
             memory.ignored = ()
             self._recorder.tell(view, Event("Warning", "ChangeIgnored", text))
+
+    def lost(self, view: MpiJobView, job: Job, memory: Memory, lost: Dead) -> None:
+        """Say once of each dead worker why it ended and what becomes of it."""
+        # Those that are replaced at once are never in a status, which says it of the others.
+        evicted = sum(pod.reason == "Evicted" for pod in lost.replace if pod.meta.uid not in memory.told)
+        if evicted:
+            text = f"{evicted}/{job.workers} workers are evicted"
+            self._recorder.tell(view, Event("Warning", REASONS["evicted"], text))
+        for pod in lost.all:
+            if pod.meta.uid not in memory.told:
+                memory.told.add(pod.meta.uid)
+                replaced = pod in lost.replace or lost.again is not None
+                text = truncated(told(pod, replaced=replaced))
+                self._recorder.tell(view, Event("Warning", "WorkerEnded", text))
 
     async def reject(self, view: MpiJobView, memory: Memory, error: ManifestError) -> None:
         """Say that the job cannot run as it is, and why."""

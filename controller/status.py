@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mpiboot.controller import dialects
 from mpiboot.controller.conditions import REASONS, Conditions
+from mpiboot.controller.observe import enough
 from mpiboot.controller.words import LONGEST_REASON, phase_and_reason, truncated
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class _Step:
         if self.job.run_policy.suspend or self.conditions.finished or launcher is None:
             return
         alive = self.replicas["Launcher"].get("active", 0)
-        if alive and self.replicas["Worker"].get("active", 0) == self.job.workers:
+        if alive and self.replicas["Worker"].get("active", 0) >= enough(self.job):
             self._set("Running", REASONS["running"], f"{self.name} is running.", event="Normal")
         elif not alive and launcher.failed > self.failed_before and dialects.is_old(self.job):
             self._set("Restarting", REASONS["restarting"], f"{self.name} is restarting.", event="Warning")

@@ -34,8 +34,11 @@ class PodView:
     failure: str  # how its container ended last, if that was a failure: it may run again by now
     why: str
     addresses: str  # annotation of a launcher
+    discovery: str  # annotation of a launcher
     restarts: int
     ready_at: str
+    began: str  # when its container that runs was started
+    ended_at: str  # when its container ended; where nobody said, when it was ready for the last time
 
     @property
     def namespace(self) -> str:
@@ -84,9 +87,17 @@ def pod_view(found: Object) -> PodView | None:
         failure=_ended(failure) if failure else "",
         why=_why(status, conditions),
         addresses=(fields.get("annotations") or {}).get(wishes.ADDRESSES, ""),
+        discovery=(fields.get("annotations") or {}).get(wishes.DISCOVERY, ""),
         restarts=sum(each.get("restartCount", 0) for each in containers),
         ready_at=ready.get("lastTransitionTime", "") or "",
+        began=_time(containers, "running", "startedAt"),
+        ended_at=_time(containers, "terminated", "finishedAt") or ready.get("lastTransitionTime", "") or "",
     )
+
+
+def _time(containers: list[dict[str, Any]], state: str, which: str) -> str:
+    times = (((each.get("state") or {}).get(state) or {}).get(which) for each in containers)
+    return max((time for time in times if time), default="")
 
 
 def _index(name: str) -> int:

@@ -34,11 +34,11 @@ def phase_and_reason(job: Job, seen: Observed, conditions: Conditions, trouble: 
     missing = truncated(why_waiting(job, seen), LONGEST_REASON)
     # A launcher in place runs while it waits; one that succeeded is no restart, its Job is about to say so.
     if any(pod.phase in {"Running", "Succeeded"} for pod in seen.launcher_pods):
-        runs = conditions.true("Running") or seen.all_ready(job)
+        runs = conditions.true("Running") or seen.enough_ready(job)
         return ("Running", missing) if runs else ("Waiting", missing)
     if conditions.true("Restarting") or conditions.true("Running"):
         return "Restarting", _launcher_trouble(seen)
-    if seen.all_ready(job):
+    if seen.enough_ready(job):
         return "Starting", _launcher_trouble(seen)
     return "Waiting", missing
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpiboot.engines.inbox import LAUNCHER, Broke, Ended, Event, Inbox, Interrupted, background
+from mpiboot.engines.inbox import LAUNCHER, Broke, Ended, Event, Inbox, Interrupted, Resize, background
 from mpiboot.engines.place import CancelledError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Rules:
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     elastic: bool = False  # it goes on with fewer workers
     restart_workers: bool = False
+    workers: int = 0  # how many there are to begin with
 
 
 class Follow:
@@ -40,6 +41,7 @@ class Follow:
         self._timers: dict[str, float] = {}
         self._attempt = 1
         self._restarts: dict[str, int] = {}
+        self._workers = rules.workers
         self._asked = 0  # how often the user asked for the end
         self._verdict: int | None = None  # the exit code, where it is not the launcher's own
         self._ending = False
@@ -89,6 +91,8 @@ class Follow:
                 return self._on_launcher(event)
             case Ended():
                 self._on_worker(event)
+            case Resize(workers):
+                self._on_resize(workers)
             case str():
                 return self._on_timer(event)
         return None
@@ -123,18 +127,36 @@ class Follow:
         self._set(LAUNCHER, pause)
         return None
 
+    def _on_resize(self, workers: int) -> None:
+        if self._ending or workers == self._workers:
+            return
+        self._output.note(f"{self._workers} -> {workers} workers, as asked for")
+        self._workers = workers
+        for who in [name for name in self._timers if self._left_out(name)]:
+            del self._timers[who]
+        background(self._inbox, lambda: self._place.resize(workers), "resize")
+
+    def _left_out(self, who: str) -> bool:
+        """Whether it is a worker that an elastic job is not meant to have any more."""
+        number = who.rpartition("-")[2]
+        return self._rules.elastic and number.isdigit() and int(number) >= self._workers
+
     def _on_worker(self, event: Ended) -> None:
-        if self._ending:
+        if self._ending or self._left_out(event.who):
             return
         why = f": {event.reason}" if event.reason else ""
         text = f"{event.who} ended with exit code {event.code}{why}"
         tail = self._output.tail(event.who)
         text += "; its last lines:" if tail else "; it had printed nothing"
         self._output.say("\n  ".join([text, *tail]))
-        if self._rules.restart_workers:
+        if self._rules.elastic or self._rules.restart_workers:
             times = self._restarts[event.who] = self._restarts.get(event.who, 0) + 1
-            self._set(event.who, min(2.0 ** (times - 1), LONGEST_PAUSE))
-        elif not self._rules.elastic:
+            # An elastic job gets a new one at once, and ever later if that dies, too.
+            first = 0.0 if self._rules.elastic else 1.0
+            self._set(event.who, min(first if times == 1 else 2.0 ** (times - 1), LONGEST_PAUSE))
+            if self._rules.elastic:
+                background(self._inbox, lambda: self._place.lose(event.who), f"lose {event.who}")
+        else:
             self._lost.add(event.who)
             self._timers.setdefault("lost", time.monotonic() + NOTICE_WITHIN)
 

@@ -47,7 +47,14 @@ class Broke:
     error: BaseException
 
 
-Event = Ended | Interrupted | Broke
+@dataclass(frozen=True)
+class Resize:
+    """Somebody wants an elastic job to have so many workers."""
+
+    workers: int
+
+
+Event = Ended | Interrupted | Broke | Resize
 
 Inbox = queue.SimpleQueue
 

@@ -40,6 +40,9 @@ class Jobs(Protocol):
     def delete(self, job: JobInfo) -> None:
         """End the job and remove all that belongs to it; returns when it is gone."""
 
+    def scale(self, job: JobInfo, workers: int) -> int:
+        """Give an elastic job so many workers; returns when it has them, with how many it had before."""
+
 
 def engines(only: str | None = None) -> dict[str, Jobs]:
     """The engines that can be asked, by name."""
@@ -78,6 +81,14 @@ def named(name: str, known: Iterable[JobInfo]) -> list[JobInfo]:
     else:
         hint = f"known: {', '.join(names[:10])}" if names else "there is no job at all"
     raise UserError(f"there is no job named {name}; {hint}")
+
+
+def not_elastic(name: str) -> str:
+    """Why the number of its workers is fixed."""
+    return (
+        f"{name} is not elastic, so it keeps the workers it began with: its command has no --host-discovery-script, "
+        "and MPIBOOT_MIN_WORKERS is not set"
+    )
 
 
 def age(seconds: float) -> str:

@@ -25,6 +25,12 @@ class Place(Protocol):
     def start_again(self, who: str) -> None:
         """Start a process of the job that has ended once more."""
 
+    def lose(self, who: str) -> None:
+        """A worker of an elastic job has ended: its launcher is not told of it until it is started again."""
+
+    def resize(self, workers: int) -> None:
+        """Give a running elastic job so many workers: new ones are started, those with the highest numbers removed."""
+
     def signal(self, who: str, signum: int) -> None:
         """Send a signal to a process of the job; nothing happens if it is gone."""
 

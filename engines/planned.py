@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mpiboot.engines.output import Output
+    from mpiboot.job.material import SshMaterial
     from mpiboot.job.model import Job, Role
     from mpiboot.job.plan import Plan
 
@@ -21,9 +22,9 @@ THIS_MACHINE = "this-machine"  # stands where a manifest needs an image and none
 ANY_IMAGE, NO_IMAGE = "", "(?!)"  # patterns that fit every name, and none
 
 
-def plan_in_images(job: Job, own_images: frozenset[str]) -> Plan:
-    """The plan with fresh keys, where we have looked into the images ourselves."""
-    return plan(job, keys.generate(), Settings(own_image_pattern=NO_IMAGE, own_images=own_images))
+def plan_in_images(job: Job, own_images: frozenset[str], material: SshMaterial | None = None) -> Plan:
+    """The plan with fresh keys, or those that the job has, where we have looked into the images ourselves."""
+    return plan(job, material or keys.generate(), Settings(own_image_pattern=NO_IMAGE, own_images=own_images))
 
 
 def plan_without_images(job: Job) -> Plan:

@@ -13,6 +13,7 @@ from mpiboot.engines.inbox import LAUNCHER, Inbox, Interrupted, signals_to
 from mpiboot.engines.marks import Marks
 from mpiboot.engines.output import Output
 from mpiboot.job import elastic, names, pods
+from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.errors import UserError
 from mpiboot.job.settings import Settings
 
@@ -79,6 +80,7 @@ def rules(job: Job) -> Rules:
         deadline=policy.active_deadline_seconds,
         grace=GRACE if grace is None else float(grace),
         elastic=elastic.of_job(job) is not None,
+        workers=job.workers,
         restart_workers=bool(job.worker and job.worker.restart_policy != "Never"),
     )
 
@@ -90,6 +92,7 @@ def _prepared(wanted: Wanted, inbox: Inbox[Event], output: Output, marks: Marks)
     if requested is None:
         assert wanted.program
         requested = request.from_program(_with_image(wanted.program, api), _settings(wanted.program, api))
+    _demand_possible(requested.job.job)
     for warning in requested.job.warnings:
         output.note(f"warning: {warning.text(requested.source)}")
     job = requested.job.job
@@ -100,6 +103,16 @@ def _prepared(wanted: Wanted, inbox: Inbox[Event], output: Output, marks: Marks)
     from mpiboot.engines.docker.place import DockerPlace
 
     return DockerPlace(api, job, inbox, output, marks, requested.digest, wanted.allow_host_path), job
+
+
+def _demand_possible(job: Job) -> None:
+    size = elastic.of_job(job)
+    if size is None:
+        return
+    slots = job.slots_per_worker
+    problems = [*faults(size, slots), *filter(None, [too_few(size, job.workers, slots)])]
+    if problems:
+        raise UserError("; ".join(problems))
 
 
 def _with_image(program: request.Program, api: APIClient | None) -> request.Program:

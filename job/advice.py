@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.job import keys, launcher, pods, traps, trust, workers
+from mpiboot.job import elastic, keys, launcher, pods, traps, trust, workers
+from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.keyfiles import PRIVATE
 from mpiboot.job.problems import Problem
 
@@ -27,6 +28,12 @@ def advice(job: Job, settings: Settings) -> Iterator[Problem]:
     if job.slots == 0:
         yield warn("spec", "no host has a slot: mpirun can start no rank")
     yield from traps.traps(job, settings)
+    size = elastic.of_job(job)
+    if size:
+        few = too_few(size, job.workers, job.slots_per_worker)
+        hint = f"{few}: it waits until its Worker.replicas are raised"
+        path = "spec.mpiReplicaSpecs.Launcher.template"
+        yield from (warn(path, each) for each in (*faults(size, job.slots_per_worker), *([hint] if few else [])))
     waits = trust.launcher_waits(job, settings)
     if waits == "gate" and settings.gang_scheduler:
         message = f"a gated launcher cannot join the group that {settings.gang_scheduler} waits for"

@@ -16,6 +16,7 @@ LAUNCH = f"{PREFIX}launch"
 HOST_KEYS = f"{PREFIX}host-keys"
 WORKER_SSH = f"{PREFIX}worker-ssh"
 ADDRESSES = f"{PREFIX}addresses"  # of launcher pods, not of jobs: whoever knows the workers' addresses writes it
+DISCOVERY = f"{PREFIX}discovery"  # of launcher pods: a change of it makes the kubelet look at the ConfigMap again
 GATE = f"{PREFIX}workers"  # a scheduling gate, not an annotation: it opens when all workers are ready
 
 Waits = Literal["in-place", "gate", "off"]

@@ -55,11 +55,11 @@ def archive(volumes: Mapping[str, Volume]) -> bytes:
     return buffer.getvalue()
 
 
-def one_file(path: str, data: bytes) -> bytes:
+def one_file(path: str, data: bytes, mode: int = 0o444) -> bytes:
     """A tar of one file that all may read."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        _add(tar, path, data, 0o444, None)
+        _add(tar, path, data, mode, None)
     return buffer.getvalue()
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError, NotFound
 
-from mpiboot.engines.docker import faults, labels
+from mpiboot.engines.docker import faults, labels, wishes
 from mpiboot.engines.docker.labels import FILLER, who
 from mpiboot.engines.docker.remove import remove_run
 from mpiboot.engines.inbox import LAUNCHER
-from mpiboot.engines.jobs import JobInfo
+from mpiboot.engines.jobs import JobInfo, not_elastic
+from mpiboot.job.elastic_faults import out_of_range
+from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from mpiboot.engines.output import Output, Stream
 
 GRACE = 10
+RESIZED_WITHIN = 60.0
+
+
+class NobodyAnswersError(UserError):
+    """A wish was not fulfilled."""
+
+    exit_code = 1
 
 
 class DockerJobs:
@@ -74,6 +83,36 @@ class DockerJobs:
         with faults.of_engine(f"{job.name} was being removed"):
             self._delete(job)
 
+    def scale(self, job: JobInfo, workers: int) -> int:
+        with faults.of_engine(f"{job.name} was being resized"):
+            return self._scale(job, workers)
+
+    def _scale(self, job: JobInfo, workers: int) -> int:
+        there = self._of(job)
+        launcher = next((one for one in there if one["Labels"].get(labels.ROLE) == LAUNCHER), None)
+        filler = next((one["Id"] for one in there if one["Labels"].get(labels.ROLE) == FILLER), None)
+        if launcher is None or filler is None or launcher["State"] != "running":
+            raise UserError(f"{job.name} is not running (it is: {job.state}), so it cannot be resized")
+        size = labels.size_of(launcher["Labels"].get(labels.ELASTIC, ""))
+        if size is None:
+            raise UserError(not_elastic(job.name))
+        if wrong := out_of_range(size[0], workers, size[1]):
+            raise UserError(f"{job.name}: {wrong}")
+        before = self._workers(job)
+        wishes.write(self._api, filler, workers)
+        deadline = time.monotonic() + RESIZED_WITHIN
+        while self._workers(job) != workers:
+            if time.monotonic() > deadline:
+                raise NobodyAnswersError(
+                    f"{job.name} has not become {workers} workers within {RESIZED_WITHIN:.0f} s; "
+                    f"if the `mpiboot run` of the job is gone, remove what it left: mpiboot delete {job.name}"
+                )
+            time.sleep(0.2)  # between two looks
+        return before
+
+    def _workers(self, job: JobInfo) -> int:
+        return sum(one["Labels"].get(labels.ROLE) == "worker" and one["State"] == "running" for one in self._of(job))
+
     def _delete(self, job: JobInfo) -> None:
         launchers = [one for one in self._of(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
         for launcher in launchers:
@@ -118,11 +157,18 @@ def _info(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]])
         name=found[labels.JOB],
         engine="docker",
         state=_state(launcher),
-        workers=int(found.get(labels.WORKERS, 0)),
+        workers=_count(found, containers),
         created=float(found.get(labels.CREATED, 0)),
         image=str(launcher["Image"]) if launcher else "",
         run=found[labels.RUN],
     )
+
+
+def _count(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]) -> int:
+    """How many workers it has; an elastic job may have others than it began with."""
+    if labels.ELASTIC in found:
+        return sum(one["Labels"].get(labels.ROLE) == "worker" for one in containers.values())
+    return int(found.get(labels.WORKERS, 0))
 
 
 def _state(launcher: Mapping[str, Any] | None) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpiboot.job import elastic
+
+if TYPE_CHECKING:
+    from mpiboot.job.model import Job
 
 JOB = "mpiboot.dev/job"
 NAMESPACE = "mpiboot.dev/namespace"
@@ -10,6 +17,7 @@ RUN = "mpiboot.dev/run"  # one start of one job: what belongs together, and is r
 CREATED = "mpiboot.dev/created"  # seconds since 1970, by the clock of whoever started it
 WORKERS = "mpiboot.dev/workers"
 DIGEST = "mpiboot.dev/manifest-digest"
+ELASTIC = "mpiboot.dev/elastic"  # the numbers of an elastic job, as JSON; others have no such label
 ROLE = "mpiboot.dev/role"
 INDEX = "mpiboot.dev/index"
 
@@ -26,13 +34,15 @@ class RunLabels:
     created: float
     workers: int
     digest: str
+    elastic: str = ""
 
     def all(self) -> dict[str, str]:
         """As the engine takes them."""
-        return {
+        found = {
             JOB: self.job, NAMESPACE: self.namespace, RUN: self.run, CREATED: f"{self.created:.3f}",
             WORKERS: str(self.workers), DIGEST: self.digest,
         }  # fmt: skip
+        return {**found, ELASTIC: self.elastic} if self.elastic else found
 
     def of(self, role: str, index: int) -> dict[str, str]:
         """The labels of one container."""
@@ -46,6 +56,20 @@ class RunLabels:
     def volume(self, key: str) -> str:
         """The name of one of the run's volumes."""
         return f"mpiboot-{self.job}-{self.run}-{key}"
+
+
+def elastic_of(job: Job) -> str:
+    """What a job says of its size and its slots, for ELASTIC; empty if it is not elastic."""
+    size = elastic.of_job(job)
+    return json.dumps([*size, job.slots_per_worker]) if size else ""
+
+
+def size_of(text: str) -> tuple[elastic.Elastic, int] | None:
+    """The same, read back; None if it is not elastic."""
+    if not text:
+        return None
+    *size, slots = json.loads(text)
+    return elastic.Elastic(*size), slots
 
 
 def who(role: str, index: int) -> str:

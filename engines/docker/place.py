@@ -10,26 +10,29 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
 from mpiboot.engines import marks, objects, planned
-from mpiboot.engines.docker import create, faults, fill, gate, streams
+from mpiboot.engines.docker import create, faults, fill, gate, labels, streams, wishes
 from mpiboot.engines.docker.labels import RunLabels, who
 from mpiboot.engines.docker.podspec import ContainerSpec, container_spec
 from mpiboot.engines.docker.pull import Image, ImageError, present
 from mpiboot.engines.docker.remove import remove_run
-from mpiboot.engines.inbox import LAUNCHER
+from mpiboot.engines.docker.telling import Telling
+from mpiboot.engines.inbox import LAUNCHER, background
 from mpiboot.engines.place import CancelledError
 from mpiboot.job.pods import main_container
+from mpiboot.ssh import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from docker import APIClient
 
     from mpiboot.engines.inbox import Event, Inbox
     from mpiboot.engines.marks import Marks
     from mpiboot.engines.output import Output
+    from mpiboot.engines.podvolumes import Volume
     from mpiboot.job.model import Job
     from mpiboot.job.plan import Plan
 
@@ -50,16 +53,21 @@ class DockerPlace:
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _specs: dict[str, ContainerSpec] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
-    _addresses: dict[int, str] = field(default_factory=dict)
     _filler: str = ""
-    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _own_images: frozenset[str] = frozenset()
+    _plan: Plan | None = None
+    _telling: Telling | None = None
+    _up: bool = False
+    _resizing: threading.Lock = field(default_factory=threading.Lock)
     _readers: list[threading.Thread] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         job = self.job
         self._run = RunLabels(
-            job.name, job.namespace, secrets.token_hex(4), time.time(), job.workers, self.digest
+            job.name, job.namespace, secrets.token_hex(4), time.time(), job.workers, self.digest,
+            labels.elastic_of(job),
         )
+        self._material = keys.generate()
         self._pool = ThreadPoolExecutor(IN_PARALLEL, thread_name_prefix="docker")
 
     def bring_up(self) -> None:
@@ -71,7 +79,20 @@ class DockerPlace:
 
     def start_again(self, who: str) -> None:
         with faults.of_engine(f"{who} was being started again"):
+            try:
+                self.api.inspect_container(self._ids[who])
+            except NotFound:  # somebody removed it
+                self._container(who)
             self._start(who)
+
+    def lose(self, who: str) -> None:
+        with faults.of_engine(f"{who} was lost"):
+            if self._telling and who in self._specs:
+                self._telling.went(self._specs[who].index)
+
+    def resize(self, workers: int) -> None:
+        with faults.of_engine("the job was being resized"):
+            self._resize(workers)
 
     def signal(self, who: str, signum: int) -> None:
         with faults.of_engine(f"{who} was being ended"), suppress(APIError, KeyError):  # it is gone, or not there yet
@@ -89,9 +110,11 @@ class DockerPlace:
 
     def _bring_up(self) -> None:
         images = self._images()
-        plan = planned.plan_in_images(self.job, frozenset(image.name for image in images if image.own))
+        self._own_images = frozenset(image.name for image in images if image.own)
+        plan = self._plan = planned.plan_in_images(self.job, self._own_images, self._material)
         self._describe(plan, images)
         self._create()
+        self._telling = Telling(self.api, self.job, self._filler, self._specs[LAUNCHER])
         self.marks.mark("created", "job")
         workers = [name for name in self._specs if name != LAUNCHER]
         if plan.launcher_waits == "in-place":
@@ -101,7 +124,13 @@ class DockerPlace:
             if plan.launcher_waits == "gate":
                 self._wait_at_gate(workers)
             self._start(LAUNCHER)
+        self._up = True
         self._go_on()
+        if self._run.elastic:
+            background(self.inbox, self._follow_wishes, "wishes")
+
+    def _follow_wishes(self) -> None:
+        wishes.follow(self.api, self._filler, self.inbox, self._cancelled)
 
     def _images(self) -> list[Image]:
         replicas = [self.job.launcher, *([self.job.worker] if self.job.worker else [])]
@@ -153,11 +182,14 @@ class DockerPlace:
             self._ids[name] = self.api.create_container(**create.arguments(self.api, spec, self._run))["Id"]
 
     def _fill(self) -> None:
-        volumes = fill.needed(self._specs.values())
-        if volumes:
-            arguments = create.filler_arguments(self.api, self._specs[LAUNCHER].image, self._run, list(volumes))
-            self._filler = self.api.create_container(**arguments)["Id"]
-            self.api.put_archive(self._filler, "/", fill.archive(volumes))
+        self._filler = self._filled(fill.needed(self._specs.values()))
+
+    def _filled(self, volumes: Mapping[str, Volume]) -> str:
+        """The container through which these volumes have been filled."""
+        arguments = create.filler_arguments(self.api, self._specs[LAUNCHER].image, self._run, list(volumes))
+        filler = str(self.api.create_container(**arguments)["Id"])
+        self.api.put_archive(filler, "/", fill.archive(volumes))
+        return filler
 
     def _all(self, step: Callable[[str], None], names: list[str]) -> None:
         _finish([self._pool.submit(step, name) for name in names])
@@ -169,21 +201,62 @@ class DockerPlace:
         with faults.of_start(spec):
             self.api.start(self._ids[name])
         self.marks.mark("started", name)
-        if name != LAUNCHER:
+        if name != LAUNCHER and self._answers(name):
             networks = self.api.inspect_container(self._ids[name])["NetworkSettings"]["Networks"]
             self._tell_address(spec.index, networks[self._run.network]["IPAddress"])
 
+    def _answers(self, name: str) -> bool:
+        """Whether a launcher may be told of it: one that cannot ask by itself hears only of those whose SSH answers."""
+        if not self._up or not self._plan or self._plan.launcher_waits != "gate":
+            return True
+        try:
+            self._wait_at_gate([name])
+        except gate.NotReadyError as error:
+            self.output.say(f"the job goes on without {name}: {error}")
+            return False
+        return True
+
     def _tell_address(self, index: int, address: str) -> None:
-        """Once every worker has an address, and whenever one changes, the launcher's file says so."""
-        with self._telling:
-            self._addresses[index] = address
-            if not address or len(self._addresses) < self.job.workers:
-                return
-            text = planned.addresses(self.job, self._addresses).encode()
-            spec = self._specs[LAUNCHER]
-            for volume in (mount.volume for mount in spec.mounts if mount.volume.addresses):
-                path = f"{fill.key(spec, volume)}/{volume.addresses}"
-                self.api.put_archive(self._filler, "/", fill.one_file(path, text))
+        if self._telling:
+            self._telling.came(index, address)
+
+    def _resize(self, workers: int) -> None:
+        """One resize at a time: a later wish waits for an earlier one."""
+        with self._resizing:
+            before, replica = self.job.workers, self.job.worker
+            assert replica
+            assert self._telling
+            assert self._plan
+            self.job = replace(self.job, worker=replace(replica, replicas=workers))
+            self._plan = planned.plan_in_images(self.job, self._own_images, self._material)
+            self._telling.resized(self.job)
+            if workers < before:
+                self._all(self._take_away, [who("worker", index) for index in range(workers, before)])
+            else:
+                self._add(range(before, workers))
+
+    def _add(self, indexes: range) -> None:
+        assert self._plan
+        given, cpus = objects.of_plan(self._plan), int(self.api.info()["NCPU"])
+        there = fill.needed(self._specs.values())
+        for index in indexes:
+            spec, _ = container_spec(
+                self._plan.workers[index], "worker", index, given, main=self.job.main_container, machine_cpus=cpus,
+                allow_host_path=self.allow_host_path,
+            )  # fmt: skip
+            self._specs[who("worker", index)] = spec
+        new = {key: volume for key, volume in fill.needed(self._specs.values()).items() if key not in there}
+        if new:
+            self._filled(new)
+        names = [who("worker", index) for index in indexes]
+        self._all(self._container, names)
+        self._all(self._start, names)
+
+    def _take_away(self, name: str) -> None:
+        spec, container = self._specs.pop(name), self._ids.pop(name)
+        with suppress(NotFound):
+            self.api.stop(container, timeout=int(spec.grace))
+            self.api.remove_container(container, v=True, force=True)
 
     def _wait_at_gate(self, workers: list[str]) -> None:
         limit = planned.init_timeout(self._specs[LAUNCHER].env)

@@ -54,6 +54,12 @@ class LocalJobs:
                 return
             time.sleep(LOOK_EVERY)
 
+    def scale(self, job: JobInfo, workers: int) -> int:
+        raise UserError(
+            f"{job.name} runs as processes of this machine, which cannot become {workers} workers while they run; "
+            "run it on containers: --engine docker"
+        )
+
     def delete(self, job: JobInfo) -> None:
         directory = state.jobs_directory() / job.name
         record = state.read(directory)

@@ -21,6 +21,7 @@ from mpiboot.engines.local import ports, state, tools
 from mpiboot.engines.local.layout import HOSTS, Layout, layout
 from mpiboot.engines.local.process import Process
 from mpiboot.engines.place import CancelledError
+from mpiboot.job.errors import UserError
 from mpiboot.job.pods import main_container
 
 if TYPE_CHECKING:
@@ -75,6 +76,12 @@ class LocalPlace:
 
     def start_again(self, who: str) -> None:
         self._start(who)
+
+    def lose(self, who: str) -> None:
+        """Nothing to do: the launcher notices at once that nobody listens at its address."""
+
+    def resize(self, workers: int) -> None:
+        raise UserError(f"processes of this machine cannot become {workers} workers while they run")
 
     def signal(self, who: str, signum: int) -> None:
         if process := self._processes.get(who):

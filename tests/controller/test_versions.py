@@ -141,7 +141,9 @@ def test_workers_that_stay_are_counted_on(world: World) -> None:
 
 
 def test_evictions_keep_their_reason(world: World) -> None:
-    submit(world, "v1")
+    given = manifest("v1")["spec"]["mpiReplicaSpecs"]  # elastic: there the evicted worker would be replaced
+    given["Launcher"]["template"]["spec"]["containers"][0].update(command=["mpirun"], args=["python", "train.py"])
+    submit(world, "v1", mpiReplicaSpecs=given)
     start(world, 2)
     world.phase(world.workers()[0], "Failed", reason="Evicted", message="The node was low on memory.")
     assert world.said("MPIJobEvicted")["message"] == "1/2 workers are evicted"
@@ -169,7 +171,7 @@ def test_the_discovery_script_of_v1_tells_slots(world: World) -> None:
     def lines() -> list[str]:
         config = world.get("ConfigMap", "job-config")
         assert config
-        return [line for line in config["data"]["discover_hosts.sh"].splitlines() if line.startswith("echo ")]
+        return [line for line in config["data"]["discover_hosts.sh"].splitlines() if line.startswith("echo job-")]
 
     hosts = [f"echo job-worker-{index}.job.{world.namespace}.svc:3" for index in range(2)]
     eventually("both workers", lambda: lines() == hosts)

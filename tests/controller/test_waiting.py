@@ -120,7 +120,7 @@ def test_the_discovery_script_lists_running_workers(world: World, phase: str) ->
         config = world.get("ConfigMap", "job-config")
         assert config
         lines = config["data"]["discover_hosts.sh"].splitlines()
-        return [line for line in lines if line.startswith("echo ")]
+        return [line for line in lines if line.startswith("echo job-")]
 
     wanted = [f"echo job-worker-1.job.{world.namespace}.svc"] if phase == "Running" else []
     eventually("the script", lambda: listed() == wanted)

@@ -1,0 +1,34 @@
+"""`mpiboot scale`."""
+
+from __future__ import annotations
+
+import click
+
+from mpiboot.cli.jobs import ANY_ENGINE, NAMESPACE
+
+
+@click.command
+@click.argument("job")
+@click.argument("workers", type=click.IntRange(min=1))
+@ANY_ENGINE
+@NAMESPACE
+def scale(job: str, workers: int, engine: str | None, namespace: str | None) -> int:
+    """Give a running elastic JOB this number of WORKERS; it goes on without a restart.
+
+    A job is elastic if its command has a --host-discovery-script, as horovodrun does. New workers get the next numbers,
+    and those with the highest are removed. On a cluster this is a patch of Worker.replicas.
+
+    Exit codes: 0 it has them (kubernetes: it will have them); 1 nobody answered in time; 2 there is no such job, it is
+    not elastic or not running, or its command does not take so many or so few.
+    """
+    if engine == "kubernetes":
+        from mpiboot.cli import cluster
+
+        return cluster.scale(job, workers, namespace)
+    from mpiboot.engines import jobs
+
+    found = jobs.engines(engine)
+    chosen = jobs.named(job, jobs.every(found))[0]
+    before = found[chosen.engine].scale(chosen, workers)
+    print(f"{job}: {before} -> {workers} workers ({chosen.engine})")
+    return 0

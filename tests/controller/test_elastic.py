@@ -1,0 +1,174 @@
+"""Workers that come, go and die: of jobs that go on without them, and of jobs that do not."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mpiboot.controller.dead import Losses, dead, no_longer_evidence
+from mpiboot.controller.observe import Observed, enough
+from mpiboot.controller.publish import news
+from mpiboot.controller.view import mpi_job_view
+from mpiboot.controller.view_job import job_view
+from mpiboot.controller.view_pod import pod_view
+from mpiboot.job.manifest import Manifest
+from mpiboot.job.material import SshMaterial
+from mpiboot.job.plan import Plan, plan
+from mpiboot.job.read import read
+from tests.controller.conftest import eventually, holds, mpi_job
+
+if TYPE_CHECKING:
+    from mpiboot.controller.view_pod import PodView
+    from tests.controller.conftest import World
+
+HOROVODRUN = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "3",
+              "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]  # fmt: skip
+READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def job_of(workers: int = 2, *, elastic: bool = True) -> dict[str, Any]:
+    made = mpi_job(workers=workers)
+    replicas = made["spec"]["mpiReplicaSpecs"]
+    if elastic:
+        replicas["Launcher"] = copy.deepcopy(replicas["Launcher"])  # both roles share a template
+        replicas["Launcher"]["template"]["spec"]["containers"][0]["command"] = HOROVODRUN
+    return made
+
+
+def stored(manifest: dict[str, Any], **status: Any) -> dict[str, Any]:  # noqa: ANN401
+    metadata = {**manifest["metadata"], "namespace": "default", "uid": f"uid-{manifest['metadata']['name']}"}
+    return {**manifest, "metadata": {**metadata, "resourceVersion": "1"}, "status": status}
+
+
+def planned(*, elastic: bool = True) -> Plan:
+    manifest = Manifest(stored(job_of(3, elastic=elastic)))
+    return plan(read(manifest).job, SshMaterial("p", "ssh-x c", "h", "ssh-x h", "t"))
+
+
+def pod(made: Plan, index: int, phase: str = "Running", **status: Any) -> PodView:  # noqa: ANN401
+    found = pod_view(stored(dict(made.workers[index]), phase=phase, **status))
+    assert found
+    return found
+
+
+def launcher_pod(made: Plan, **state: Any) -> PodView:  # noqa: ANN401
+    template = made.launcher["spec"]["template"]
+    metadata = {**template["metadata"], "name": "job-launcher-x"}
+    containers = [{"name": "main", "restartCount": state.pop("restarts", 0), "state": state}]
+    manifest = {"metadata": metadata, "spec": template["spec"]}
+    found = pod_view(stored(manifest, phase="Running", containerStatuses=containers))
+    assert found
+    return found
+
+
+def seen(made: Plan, *workers: PodView, launchers: tuple[PodView, ...] = (), failed: int = 0) -> Observed:
+    launcher = job_view(stored(dict(made.launcher), failed=failed))
+    assert launcher
+    return Observed(mpi_job_view(stored(job_of(3))), launcher, launchers, workers)
+
+
+def test_an_elastic_job_gets_a_new_worker_at_once_and_ever_later_if_it_dies_again() -> None:
+    made, losses = planned(), Losses()
+    there = seen(made, pod(made, 0, **READY), pod(made, 1, "Failed"), pod(made, 2, **READY))
+    assert [each.index for each in dead(made.job, there, losses, 1000.0).replace] == [1]
+    losses.replaced(1, 1000.0)
+    lost = dead(made.job, there, losses, 1000.25)
+    assert (lost.replace, lost.again) == ((), 0.75)
+    losses.replaced(1, 1001.0)
+    assert dead(made.job, there, losses, 1001.0).again == 2.0
+    assert dead(made.job, there, losses, 1400.0).replace  # that was long ago
+
+
+def test_other_jobs_keep_their_dead_until_the_attempt_has_ended() -> None:
+    made = planned(elastic=False)
+    ended = {"finishedAt": "2026-01-01T10:00:00Z", "exitCode": 137, "reason": "OOMKilled"}
+    lost = pod(made, 1, "Failed", containerStatuses=[{"name": "main", "state": {"terminated": ended}}])
+    before = launcher_pod(made, running={"startedAt": "2026-01-01T09:00:00Z"})
+    assert not no_longer_evidence(seen(made, lost, launchers=(before,)), lost)
+    waits = launcher_pod(made, waiting={"reason": "CrashLoopBackOff"}, restarts=1)
+    assert no_longer_evidence(seen(made, lost, launchers=(waits,)), lost)
+    after = launcher_pod(made, running={"startedAt": "2026-01-01T11:00:00Z"}, restarts=1)
+    assert no_longer_evidence(seen(made, lost, launchers=(after,)), lost)
+    assert no_longer_evidence(seen(made, lost, failed=1), lost)
+    assert not no_longer_evidence(seen(made, lost), lost)  # nothing was tried yet
+    last = seen(made, lost, failed=1)
+    assert last.launcher
+    over = replace(last, launcher=replace(last.launcher, backoff_limit=0))
+    assert not no_longer_evidence(over, lost)
+
+
+def test_an_elastic_launcher_begins_with_as_many_workers_as_it_needs() -> None:
+    assert enough(planned().job) == 1
+    assert enough(planned(elastic=False).job) == 3
+
+
+def test_only_workers_whose_ssh_answers_are_listed() -> None:
+    made = planned()
+    there = seen(made, pod(made, 0, **READY), pod(made, 1), pod(made, 2, "Pending"))
+    script = news(made, there, "").data["discover_hosts.sh"]
+    assert [line for line in script.splitlines() if line.startswith("echo job-")] == [
+        "echo job-worker-0.job.default.svc"
+    ]
+
+
+def test_a_running_job_grows_and_shrinks_and_its_launcher_stays(world: World) -> None:
+    world.create("MPIJob", job_of())
+    launcher = world.started()
+    world.run_workers(ready=True)
+    world.phase(world.launcher_pod(), "Running")
+    eventually("the condition", lambda: world.condition("Running").get("status") == "True")
+    since = world.condition("Running")
+    for count in (3, 1, 2):
+        world.patch("MPIJob", "job", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": count}}}})
+        eventually("workers", lambda count=count: len(world.workers()) == count)  # type: ignore[misc]
+        assert [each["metadata"]["name"] for each in world.workers()] == [f"job-worker-{i}" for i in range(count)]
+        world.run_workers(ready=True)
+        listed = [f"echo job-worker-{i}.job.{world.namespace}.svc" for i in range(count)]
+        eventually("the script", lambda listed=listed: hosts(world) == listed)  # type: ignore[misc]
+        pod, = (each for each in world.all("Pod") if each["metadata"]["name"].startswith("job-launcher"))
+        assert pod["metadata"]["annotations"].get("mpiboot.dev/discovery")
+    now = world.launcher()
+    assert now
+    assert now["metadata"]["uid"] == launcher["metadata"]["uid"]
+    assert world.condition("Running") == since
+    assert world.events("ChangeIgnored") == []
+
+
+@pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "fixed"])
+def test_a_worker_that_dies_is_told_and_replaced_only_in_an_elastic_job(world: World, *, elastic: bool) -> None:
+    world.create("MPIJob", job_of(elastic=elastic))
+    world.started()
+    world.run_workers(ready=True)
+    launcher = world.launcher_pod()
+    world.phase(launcher, "Running", containerStatuses=[running("2026-01-01T09:00:00Z")])
+    before = world.workers()[1]["metadata"]["uid"]
+    world.phase(world.workers()[1], "Failed", reason="Evicted", message="low on memory")
+    told = world.said("WorkerEnded")["message"]
+    assert told.startswith("worker-1 ended: Evicted: low on memory; ")
+
+    def uid() -> str:
+        return "".join(each["metadata"]["uid"] for each in world.workers() if each["metadata"]["name"].endswith("-1"))
+
+    assert world.said("MPIJobEvicted")["message"] == "1/2 workers are evicted"
+    if elastic:
+        eventually("a new worker", lambda: uid() not in ("", before))
+        return
+    holds(lambda: uid() == before, 2)
+    # The launcher's first attempt ends, and another one is allowed.
+    world.phase(launcher, "Failed")
+    world.patch("Job", "job-launcher", {"status": {"failed": 1}}, "status")
+    eventually("a new worker", lambda: uid() not in ("", before))
+
+
+def hosts(world: World) -> list[str]:
+    config = world.get("ConfigMap", "job-config")
+    assert config
+    return [line for line in config["data"]["discover_hosts.sh"].splitlines() if line.startswith("echo job-")]
+
+
+def running(since: str) -> dict[str, Any]:
+    state = {"running": {"startedAt": since}}
+    return {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}
