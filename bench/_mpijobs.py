@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 PATH = "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
 RANK = "echo rank $(date +%s.%N) $(hostname)"
+# What an init container can do in any image with a shell: a connection to each worker, by its name.
+ASK = """for index in $(seq 0 {0}); do
+until (exec 3<>/dev/tcp/{1}-worker-$index.{1}/2222) 2>/dev/null; do sleep 0.1; done
+done"""
 # What Open MPI 5 reads. mpi-operator sets only the names that Open MPI 4 read, and then all ranks run on the launcher.
 REPAIR = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile", "PRTE_MCA_prte_set_default_slots": "1",
@@ -33,6 +37,9 @@ class Kind:
     worker_command: tuple[str, ...] = ()
     keys: str = "/home/mpiuser/.ssh"
     late: str = ""  # a worker's name ends with it: that one starts 40 s after the others
+    annotations: dict[str, str] = field(default_factory=dict)
+    spec: dict[str, str] = field(default_factory=dict)  # more fields of the job's spec
+    asks_first: bool = False  # the launcher has an init container that waits until each worker's sshd answers
 
 
 @dataclass(frozen=True)
@@ -69,11 +76,14 @@ def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
     worker = {**container, "name": "worker", **({"command": list(kind.worker_command)} if kind.worker_command else {})}
     late = {**container, "name": "late", "command": ["sh", "-c", f"case $(hostname) in *{kind.late}) sleep 40;; esac"]}
     first = {"initContainers": [late]} if kind.late else {}
+    ask = {**container, "name": "ask", "command": ["bash", "-c", ASK.format(workers - 1, name)]}
+    asks = {"initContainers": [ask]} if kind.asks_first else {}
     end = {"terminationGracePeriodSeconds": 1}  # nothing in them needs a farewell, and samples come quicker
-    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
-        "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"},
+    metadata = {"name": name, "annotations": kind.annotations}
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata, "spec": {
+        "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"}, **kind.spec,
         "mpiReplicaSpecs": {
-            "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher], **end}}},
+            "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher], **asks, **end}}},
             "Worker": {"replicas": workers, "template": {"spec": {"containers": [worker], **first, **end}}}}}}
 
 

@@ -12,6 +12,7 @@ from mpiboot.images.base import BaseError, native
 
 RECIPE = Path(__file__).resolve().parent.parent / "tests" / "foreign" / "peers"
 TAG = "mpiboot-test/peers:latest"
+SSHD = ("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config")  # a worker's command, as their manifests have it
 
 
 def peers_image() -> str:

@@ -9,7 +9,7 @@ from bench import _operators
 from bench._cluster import client, namespace
 from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
 from bench._mpijobs import REPAIR, JobFaultError, Kind, Outcome, run
-from bench._peers_image import peers_image
+from bench._peers_image import SSHD, peers_image
 from bench.harness import Row
 
 OURS = "mpiboot/openmpi:latest"
@@ -20,15 +20,14 @@ GOALS = {"in place, our image": 1.0, "behind a gate, foreign image": 3.0}
 def measure() -> list[Row]:
     theirs = peers_image()
     api = client(OURS, theirs)
-    sshd = ("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config")
     late = "worker-1"
     with (namespace(api, "place") as place, namespace(api, "gate") as gate, namespace(api, "peer") as there,
           _operators.ours(place), _operators.ours(gate), _operators.peer(there), ThreadPoolExecutor(3) as side_by_side):
         # All three wait 40 s for their late worker, so they may as well do it at the same time.
         ways = {
             "in place, our image": (place, Kind(OURS, late=late)),
-            "behind a gate, foreign image": (gate, Kind(theirs, {}, sshd, late=late)),
-            "mpi-operator repaired": (there, Kind(theirs, REPAIR, sshd, late=late)),
+            "behind a gate, foreign image": (gate, Kind(theirs, {}, SSHD, late=late)),
+            "mpi-operator repaired": (there, Kind(theirs, REPAIR, SSHD, late=late)),
         }
         faults: list[str] = []
         outcomes: dict[str, list[Outcome]] = {way: [] for way in ways}

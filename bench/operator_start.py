@@ -10,7 +10,7 @@ from bench import _operators
 from bench._cluster import client, create, log, namespace, pods, remove, wait
 from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
 from bench._mpijobs import REPAIR, Kind, run
-from bench._peers_image import peers_image
+from bench._peers_image import SSHD, peers_image
 from bench.harness import Row, in_turn
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def measure() -> list[Row]:
     theirs = peers_image()
     api = client(OURS, theirs)
     kind = Kind(OURS)
-    repaired = Kind(theirs, REPAIR, ("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"))
+    repaired = Kind(theirs, REPAIR, SSHD)
     names = (f"job-{number}" for number in itertools.count())
     with (namespace(api, "ours") as here, namespace(api, "peer") as there, namespace(api, "plain") as plain,
           _operators.ours(here), _operators.peer(there)):
