@@ -62,6 +62,7 @@ class Replica:
                 settings.own_images,
                 cluster_domain=settings.cluster_domain,
                 checkin_urls=self._urls,
+                delivery_image=settings.delivery_image,
                 units_per_node=settings.gpus_per_node,
             ),
             "ecdsa" if settings.key_type == "ecdsa" else "ed25519",

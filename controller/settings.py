@@ -49,6 +49,8 @@ OPTIONS = (
     Option("cluster_domain", "", "Domain that ends host names, such as cluster.local; empty: names end with .svc."),
     Option("own_images", OUR_IMAGES, "Regular expression of images that carry mpiboot: launchers wait in place."),
     Option("gpus_per_node", DEFAULT_PER_NODE, "GPUs of a node, for v1alpha1 jobs that do not say.", least=1),
+    Option("delivery_image", "", "Image that brings sshd and ssh to images without, such as mpiboot/delivery:VERSION;"
+           " empty: none is brought."),
     Option("key_type", "ed25519", "Type of the jobs' SSH keys; ecdsa where FIPS rules apply.",
            choices=("ed25519", "ecdsa")),
     Option("workers", 16, "Jobs that are looked at simultaneously.", least=1),
@@ -76,6 +78,7 @@ class Settings:
     checkin_service: str
     cluster_domain: str
     own_images: str
+    delivery_image: str
     gpus_per_node: int
     key_type: str
     workers: int

@@ -103,6 +103,9 @@ class _Step:
         elif overdue:
             self.status.setdefault("completionTime", self.now)
             self._failed("DeadlineExceeded", "Job was active longer than specified deadline")
+        elif unfit := next((pod.unfit for pod in self.seen.workers if pod.unfit), ""):
+            self.status.setdefault("completionTime", self.now)
+            self._failed("ImageLacksSSH", unfit)
         if self.conditions.finished and not self.conditions.get("Running") and not dialects.is_old(self.job):
             text = f"{self.name} is finished but Running condition was never set."
             self._set("Running", REASONS["running"], text, true=False, now=self.status["completionTime"])

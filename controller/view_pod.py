@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.controller.view import Meta, job_key, meta
-from mpiboot.job import labels, wishes
+from mpiboot.job import labels, sshd, wishes
 
 if TYPE_CHECKING:
     from mpiboot.controller.api import Object
@@ -39,6 +39,7 @@ class PodView:
     ready_at: str
     began: str  # when its container that runs was started
     ended_at: str  # when its container ended; where nobody said, when it was ready for the last time
+    unfit: str  # what its image lacks to take part in any job, in one line
 
     @property
     def namespace(self) -> str:
@@ -92,6 +93,7 @@ def pod_view(found: Object) -> PodView | None:
         ready_at=ready.get("lastTransitionTime", "") or "",
         began=_time(containers, "running", "startedAt"),
         ended_at=_time(containers, "terminated", "finishedAt") or ready.get("lastTransitionTime", "") or "",
+        unfit=_unfit(containers),
     )
 
 
@@ -121,6 +123,17 @@ def _failure(containers: list[dict[str, Any]], *, deleted: bool) -> dict[str, An
             if ended.get("exitCode"):
                 return ended
     return {}
+
+
+def _unfit(containers: list[dict[str, Any]]) -> str:
+    """The complaint of the command that we wrote. It would be the same after a restart."""
+    for each in containers:
+        for state in (each.get("state") or {}, each.get("lastState") or {}):
+            ended = state.get("terminated") or {}
+            message = (ended.get("message") or "").strip()
+            if ended.get("exitCode") == sshd.UNFIT and message.startswith(sshd.UNFIT_SAYS):
+                return str(message.removeprefix("mpiboot: "))
+    return ""
 
 
 def _why(status: dict[str, Any], conditions: dict[str, Any]) -> str:

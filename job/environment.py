@@ -65,8 +65,13 @@ def of_worker(job: Job, settings: Settings, *, checks_in: bool) -> Environment:
     return Environment({"K_MPI_JOB_ROLE": "worker", **of_both(job), **check_in(job, settings, pod=True, on=checks_in)})
 
 
-def of_launcher(job: Job, settings: Settings, *, host_keys: str, checks_in: bool) -> Environment:
-    """A launcher's variables. Both names of Open MPI's settings: release 5 reads none of release 4's."""
+def of_launcher(
+    job: Job, settings: Settings, *, host_keys: str, checks_in: bool, agents: Mapping[str, str] | None = None
+) -> Environment:
+    """A launcher's variables. Both names of Open MPI's settings: release 5 reads none of release 4's.
+
+    `agents` name a program that mpirun calls instead of ssh.
+    """
     fixed, usual = RUNTIMES[job.implementation](job)
     # A launcher without ranks must not take a GPU, whatever the container runtime hands out by default.
     no_gpu = {} if job.run_launcher_as_worker else {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
@@ -78,7 +83,7 @@ def of_launcher(job: Job, settings: Settings, *, host_keys: str, checks_in: bool
     }
     return Environment(
         {"K_MPI_JOB_ROLE": "launcher", **of_both(job), **ours, **fixed, **no_gpu},
-        {"MPIBOOT_HOST_KEYS": host_keys, **usual},
+        {"MPIBOOT_HOST_KEYS": host_keys, **usual, **(agents or {})},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import environment, keys, labels, names, objects, pods, trust, wishes
+from mpiboot.job import delivery, environment, keys, labels, names, objects, pods, trust, wishes
 from mpiboot.job.workers import host_network
 
 if TYPE_CHECKING:
@@ -40,14 +40,22 @@ def additions(job: Job, settings: Settings) -> pods.Additions:
     container = pods.main_container(template, job.main_container)
     waits = trust.launcher_waits(job, settings)
     host_keys = trust.host_keys(job, settings)
-    private = keys.private_files(job, template, container, copied=waits == "in-place")
+    delivered = trust.ssh_is_delivered(job, settings, "launcher")
+    private = keys.private_files(job, template, container, copied=waits == "in-place" or delivered)
     return pods.Additions(
         labels=labels.of_pod(job, "launcher"),
-        environment=environment.of_launcher(job, settings, host_keys=host_keys, checks_in=waits == "in-place"),
+        environment=environment.of_launcher(
+            job,
+            settings,
+            host_keys=host_keys,
+            checks_in=waits == "in-place",
+            agents=delivery.agents(job) if delivered else {},
+        ),
         volumes=[
             keys.volume(job, "launcher", private=private, verify=host_keys == "verify"),
             objects.config_volume(job),
             addresses_volume(),
+            *([delivery.volume(settings)] if delivered else ()),
         ],
         spec={
             "hostname": names.launcher(job.name),

@@ -17,11 +17,15 @@ ISTIO = "sidecar.istio.io/inject"
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume and where the main container mounts it. With a name that the user has taken, it gets another."""
+    """A volume and where the main container mounts it. With a name that the user has taken, it gets another.
+
+    `filler` is an init container that finds the volume at /delivered, before the user's own start.
+    """
 
     name: str
     source: Mapping[str, Any]
     path: str
+    filler: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ def dressed(template: Mapping[str, Any], additions: Additions, main: str = "") -
     containers = [with_text(container) for container in spec.get("containers") or ()]
     position = main_index(template, main)
     containers[position] = dressed_container(containers[position], additions, names)
+    if fillers := fillers_of(additions, names):
+        spec["initContainers"] = [*fillers, *(spec.get("initContainers") or ())]
     if spec.get("initContainers"):
         spec["initContainers"] = [with_text(container) for container in spec["initContainers"]]
     if spec.get("nodeSelector"):
@@ -74,6 +80,14 @@ def dressed(template: Mapping[str, Any], additions: Additions, main: str = "") -
     added = [{"name": name, **volume.source} for name, volume in zip(names, additions.volumes, strict=True)]
     spec |= {"containers": containers, "volumes": [*(spec.get("volumes") or ()), *added], **additions.spec}
     return {"metadata": dressed_metadata(template.get("metadata") or {}, additions.labels), "spec": spec}
+
+
+def fillers_of(additions: Additions, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    return [
+        {**volume.filler, "volumeMounts": [{"name": name, "mountPath": "/delivered"}]}
+        for name, volume in zip(names, additions.volumes, strict=True)
+        if volume.filler
+    ]
 
 
 def dressed_metadata(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Settings:
     cluster_domain: str = ""  # "": names end with `.svc`, which every cluster's search list completes
     checkin_urls: tuple[str, ...] = ()
     units_per_node: int = DEFAULT_PER_NODE  # GPUs of a node, for jobs of v1alpha1 that do not say
+    delivery_image: str = ""  # brings sshd and ssh to images without; "": nobody does
     gang_scheduler: str = ""  # scheduler name of a gang scheduler, "" without one
 
     def is_own(self, image: str) -> bool:

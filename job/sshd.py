@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
@@ -28,14 +29,45 @@ LISTENS = (
 PORT_IN_COMMAND = re.compile(r"\bsshd\b.*?(?:\s-p\s*|\s-o\s*['\"]?[Pp]ort[= ])(\d+)", re.DOTALL)
 
 
-def command(ssh_dir: str, *, verify: bool) -> list[str]:
+# How a worker ends whose image cannot do without help: waiting for it, or starting it again, is of no use.
+UNFIT = 78
+UNFIT_SAYS = "mpiboot: the image "
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an image must bring, which nobody could look into before: said by its name where it is missing."""
+
+    image: str = "of this container"
+    ours: str = "openmpi"  # the row of our images that has the job's runtime
+    client: bool = False  # the launcher's image is the same one
+
+    def script(self) -> list[str]:
+        """Lines that end with UNFIT and a message: in the log, and in the file where the kubelet looks for one."""
+        programs = [SSHD, *(["ssh"] if self.client else [])]
+        says = '{ echo "$1" >&2; [ ! -f /dev/termination-log ] || echo "$1" >/dev/termination-log; '
+        return [
+            f"lacks() {says}exit {UNFIT}; }}",
+            *(f"command -v {name} >/dev/null || lacks {shlex.quote(self.message(name))}" for name in programs),
+        ]
+
+    def message(self, program: str) -> str:
+        fix = f"mpiboot images build {self.ours} --base {self.image} --tag TAG"
+        return f"{UNFIT_SAYS}{self.image} has no {program}, and ranks are started by SSH; add it with: {fix}"
+
+
+def command(ssh_dir: str, *, verify: bool, needs: Needs | None = None) -> list[str]:
     """An sshd in the foreground, or `mpiboot worker` where the image turns out to be built from one of ours.
 
     The job's host key comes first on the command line, so it wins over keys baked into the image. A mounted Secret is a
     directory that sshd's StrictModes would refuse. Old images lack sshd's run directory, and only root can make it.
     """
     key, any_users = shlex.quote(f"{ssh_dir}/{PRIVATE}"), shlex.quote(f"{ssh_dir}/{ANY_USERS}")
-    lines = [f"[ ! -x {OUR_ENTRYPOINT} ] || exec {OUR_ENTRYPOINT}", "mkdir -p /run/sshd 2>/dev/null"]
+    lines = [
+        f"[ ! -x {OUR_ENTRYPOINT} ] || exec {OUR_ENTRYPOINT}",
+        *(needs or Needs()).script(),
+        "mkdir -p /run/sshd 2>/dev/null",
+    ]
     if verify:
         lines += [
             f'key={key}; [ -r "$key" ] || key={any_users}',
@@ -45,9 +77,9 @@ def command(ssh_dir: str, *, verify: bool) -> list[str]:
     return ["/bin/sh", "-c", "\n".join([*lines, f'exec {SSHD} -De -o StrictModes=no "$@"'])]
 
 
-def probe(container: Mapping[str, Any]) -> dict[str, Any]:
+def probe(container: Mapping[str, Any], port: int | None = None) -> dict[str, Any]:
     """A startup probe that succeeds once sshd listens: a TCP connection where the port is known."""
-    port = known_port(container)
+    port = port or known_port(container)
     check = {"tcpSocket": {"port": port}} if port else {"exec": {"command": ["/bin/sh", "-c", LISTENS]}}
     return {**check, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": NEVER}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import pods, wishes
+from mpiboot.job import delivery, pods, wishes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpiboot.job.model import Job
+    from mpiboot.job.model import Job, Role
     from mpiboot.job.settings import Settings
     from mpiboot.job.wishes import HostKeys, Waits
 
@@ -49,6 +49,14 @@ def worker_is_ours(job: Job, settings: Settings) -> bool:
     return settings.is_own(image) or (said and image == launcher.get("image"))
 
 
+def ssh_is_delivered(job: Job, settings: Settings, role: Role) -> bool:
+    """Whether a role's pods get an sshd and an ssh brought: never to an image that carries mpiboot."""
+    if not delivery.wanted(job, settings):
+        return False
+    ours = launcher_waits(job, settings) == "in-place" if role == "launcher" else worker_is_ours(job, settings)
+    return not ours
+
+
 def host_keys(job: Job, settings: Settings) -> HostKeys:
     """Whether the workers' sshd shows the job's own host key, so that the launcher can tell impostors.
 
@@ -57,5 +65,7 @@ def host_keys(job: Job, settings: Settings) -> HostKeys:
     if wish := wishes.host_keys(job.annotations):
         return wish
     if job.worker is None or worker_is_ours(job, settings):
+        return "verify"
+    if ssh_is_delivered(job, settings, "worker"):
         return "verify"
     return "off" if has_command(pods.main_container(job.worker.template, job.main_container)) else "verify"

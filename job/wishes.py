@@ -15,6 +15,7 @@ PREFIX = "mpiboot.dev/"
 LAUNCH = f"{PREFIX}launch"
 HOST_KEYS = f"{PREFIX}host-keys"
 WORKER_SSH = f"{PREFIX}worker-ssh"
+SSH = f"{PREFIX}ssh"
 ADDRESSES = f"{PREFIX}addresses"  # of launcher pods, not of jobs: whoever knows the workers' addresses writes it
 DISCOVERY = f"{PREFIX}discovery"  # of launcher pods: a change of it makes the kubelet look at the ConfigMap again
 GATE = f"{PREFIX}workers"  # a scheduling gate, not an annotation: it opens when all workers are ready
@@ -22,15 +23,18 @@ GATE = f"{PREFIX}workers"  # a scheduling gate, not an annotation: it opens when
 Waits = Literal["in-place", "gate", "off"]
 HostKeys = Literal["verify", "off"]
 OnOff = Literal["on", "off"]
+Ssh = Literal["image", "delivered"]
 Choice = TypeVar("Choice", bound=str)
 
 LAUNCH_CHOICES: tuple[Waits, ...] = ("in-place", "gate", "off")
 HOST_KEYS_CHOICES: tuple[HostKeys, ...] = ("verify", "off")
 WORKER_SSH_CHOICES: tuple[OnOff, ...] = ("on", "off")
+SSH_CHOICES: tuple[Ssh, ...] = ("image", "delivered")
 CHOICES: Mapping[str, tuple[str, ...]] = {
     LAUNCH: LAUNCH_CHOICES,
     HOST_KEYS: HOST_KEYS_CHOICES,
     WORKER_SSH: WORKER_SSH_CHOICES,
+    SSH: SSH_CHOICES,
 }
 
 
@@ -47,6 +51,11 @@ def host_keys(annotations: Mapping[str, str]) -> HostKeys | None:
 def worker_ssh(annotations: Mapping[str, str]) -> OnOff | None:
     """Whether workers log in to each other, and so need the client's key."""
     return chosen(annotations.get(WORKER_SSH), WORKER_SSH_CHOICES)
+
+
+def ssh(annotations: Mapping[str, str]) -> Ssh | None:
+    """Whose sshd and ssh a job uses: the image's own, or delivered ones; None: what its API version suggests."""
+    return chosen(annotations.get(SSH), SSH_CHOICES)
 
 
 def chosen(value: str | None, choices: tuple[Choice, ...]) -> Choice | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import environment, keys, labels, names, objects, pods, sshd, trust
+from mpiboot.job import delivery, environment, keys, labels, names, objects, pods, sshd, trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,11 +50,15 @@ def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
     ours = trust.worker_is_ours(job, settings)
     verify = trust.host_keys(job, settings) == "verify"
     runs_mpiboot = (ours and not trust.has_command(container)) or trust.starts_mpiboot(container)
-    private = keys.private_files(job, template, container, copied=runs_mpiboot)
+    delivered = trust.ssh_is_delivered(job, settings, "worker")
+    private = keys.private_files(job, template, container, copied=runs_mpiboot or delivered)
     return pods.Additions(
         labels={},
         environment=environment.of_worker(job, settings, checks_in=ours),
-        volumes=[keys.volume(job, "worker", private=private, verify=verify)],
+        volumes=[
+            keys.volume(job, "worker", private=private, verify=verify),
+            *([delivery.volume(settings)] if delivered else ()),
+        ],
         spec={
             "subdomain": names.service(job.name),
             "restartPolicy": worker.restart_policy,
@@ -73,12 +77,19 @@ def sshd_fields(
     Before v2beta1 an image's own command was the launcher's, so there a worker is always told what to run.
     """
     fields: dict[str, Any] = {}
+    delivered = trust.ssh_is_delivered(job, settings, "worker")
+    if delivered:
+        fields |= delivery.served(job, container)
     if ours and not trust.has_command(container) and job.dialect != "v2beta1":
         fields["command"] = SERVES
-    if not ours and not trust.has_command(container):
-        fields["command"] = sshd.command(job.ssh_auth_mount_path, verify=verify)
+    if not ours and not delivered and not trust.has_command(container):
+        image = str(container.get("image"))
+        launchers = pods.main_container(job.launcher.template, job.main_container).get("image")
+        client = image == launchers and trust.launcher_waits(job, settings) != "in-place"
+        needs = sshd.Needs(image, job.implementation.lower(), client=client)
+        fields["command"] = sshd.command(job.ssh_auth_mount_path, verify=verify, needs=needs)
     if trust.launcher_waits(job, settings) == "gate" and not sshd.has_probe(container):
-        fields["startupProbe"] = sshd.probe(container)
+        fields["startupProbe"] = sshd.probe(container, delivery.PORT if delivered else None)
     return fields
 
 

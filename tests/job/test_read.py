@@ -246,7 +246,7 @@ broken.yaml:36: spec.mpiReplicaSpecs.Worker.template.spec.containers[1]: must be
 ODD = """\
 odd.yaml:2: ConfigMap inputs is left out: only the MPIJob is used
 odd.yaml:11: metadata.annotations[mpiboot.dev/launch]: must be one of in-place, gate, off, is 'inplace': ignored
-odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; known: mpiboot.dev/launch, mpiboot.dev/host-keys, mpiboot.dev/worker-ssh
+odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; known: mpiboot.dev/launch, mpiboot.dev/host-keys, mpiboot.dev/worker-ssh, mpiboot.dev/ssh
 odd.yaml:14: spec.cleanPodPolicy: unknown field, ignored; here it is spec.runPolicy.cleanPodPolicy
 odd.yaml:15: spec.slotPerWorker: unknown field, ignored; did you mean slotsPerWorker?
 odd.yaml:20: LAUNCHER.metadata.labels.version: must be text, is 1: put it in quotes; used as '1'

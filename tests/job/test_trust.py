@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.job.settings import Settings
-from mpiboot.job.sshd import command
+from mpiboot.job.sshd import Needs, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,9 +102,9 @@ def test_a_gate_that_cannot_open_is_told(plan_small: Callable[..., Plan]) -> Non
     ]
 
 
-def sshd(directory: str = "") -> list[str]:
+def sshd(directory: str = "", needs: Needs | None = None) -> list[str]:
     """The command of workers that have none, with the job's host key if its directory is named."""
-    return command(directory or "/root/.ssh", verify=bool(directory))
+    return command(directory or "/root/.ssh", verify=bool(directory), needs=needs or Needs("me/app", client=True))
 
 
 WORKERS: dict[str, tuple[dict[str, Any], list[str] | None, str]] = {
@@ -126,7 +126,7 @@ WORKERS: dict[str, tuple[dict[str, Any], list[str] | None, str]] = {
     "built from ours: the launcher's command tells": (
         SAME_FOREIGN | {f"{LAUNCHER}.command": ["mpiboot", "launch", "mpirun"]}, None, "verify"),
     "another image than the launcher's": (
-        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh"), "verify"),
+        {f"{WORKER}.image": "me/other"} | wish(launch="in-place"), sshd("/root/.ssh", Needs("me/other")), "verify"),
 }  # fmt: skip
 
 
