@@ -65,7 +65,8 @@ def ranks(job: Job) -> Iterator[Problem]:
     unused = (job.slots - number) // job.slots_per_worker
     if unused > 0:
         idle = f"{unused} of {job.hosts} hosts can go without a rank"
-        yield warn(where, f"asks for {number} ranks, and {slots} ({job.hosts} x {job.slots_per_worker}): {idle}")
+        many = "1 rank" if number == 1 else f"{number} ranks"
+        yield warn(where, f"asks for {many}, and {slots} ({job.hosts} x {job.slots_per_worker}): {idle}")
 
 
 def images(job: Job) -> Iterator[Problem]:
