@@ -19,7 +19,7 @@ VALUES: Mapping[str, Mapping[str, type] | None] = {
     "serviceAccount": {"create": bool, "name": str, "annotations": dict},
     "replicaCount": None, "resources": None, "nodeSelector": None, "tolerations": None, "affinity": None,
     "podAnnotations": None, "imagePullSecrets": None, "nameOverride": None, "fullnameOverride": None,
-    "podSecurityContext": None, "securityContext": None,
+    "podSecurityContext": None, "securityContext": None, "settings": None,
 }  # fmt: skip
 SURE_SIGNS = frozenset({"image", "replicaCount", "namespace"})
 

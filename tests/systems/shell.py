@@ -32,7 +32,7 @@ class Shell:
         kubeconfig = home / "kubeconfig"
         kubeconfig.touch(mode=0o600)
         kubeconfig.write_text(json.dumps(config))
-        programs = [Path(versions.program("kubectl")).parent, Path(sys.executable).parent]
+        programs = [*(Path(versions.program(name)).parent for name in ("kubectl", "helm")), Path(sys.executable).parent]
         self.environment = {
             **os.environ, "KUBECONFIG": str(kubeconfig), "NAMESPACE": namespace,
             "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]])}

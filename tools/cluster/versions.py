@@ -38,12 +38,15 @@ FAKE_NODES = Programs("sigs.k8s.io/kwok", "v0.7.0", {"kwok": "cmd/kwok"}, "2 min
 # The peer that bench/ measures beside our operator. No test needs it.
 PEER = Programs("github.com/kubeflow/mpi-operator", "v0.8.2", {"mpi-operator": "cmd/mpi-operator"}, "2 minutes")
 
-SIZES = {"api": (API, CLIENT), "node": (API, CLIENT, NODE, DNS), "bench": (FAKE_NODES, PEER)}
+# What installs deploy/chart in tests.
+HELM = Programs("helm.sh/helm/v3", "v3.19.2", {"helm": "cmd/helm"}, "3 minutes")
+
+SIZES = {"api": (API, CLIENT), "node": (API, CLIENT, NODE, DNS), "bench": (FAKE_NODES, PEER), "helm": (HELM,)}
 
 
 def program(name: str) -> str:
     """The path of a program of one of the tables above, built or not."""
-    for programs in (API, CLIENT, NODE, DNS, FAKE_NODES, PEER):
+    for programs in (API, CLIENT, NODE, DNS, FAKE_NODES, PEER, HELM):
         if name in programs.packages:
             return str(CACHE / "programs" / programs.version / name)
     raise KeyError(name)

@@ -1,0 +1,123 @@
+"""The Helm chart: every value that the other chart has names for is rendered, and what is installed runs jobs."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from cluster import versions
+
+from tests.conftest import REPOSITORY, missing
+from tests.e2e.jobs import Jobs, one_on_each, pi, ranks
+from tests.systems.shell import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import docker
+    from cluster.fixtures import Cluster
+
+    Render = Callable[..., dict[str, dict[str, Any]]]
+
+CHART = REPOSITORY / "deploy" / "chart"
+VALUES: dict[str, Any] = {
+    "image": {"repository": "registry.example/team/operator", "tag": "v7", "pullPolicy": "Always"},
+    "namespace": {"create": True, "name": "machine-room"},
+    "replicaCount": 3,
+    "serviceAccount": {"create": True, "name": "conductor", "annotations": {"role": "mpi"}},
+    "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}},
+    "nodeSelector": {"disk": "fast"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "podAnnotations": {"team": "hpc"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "podSecurityContext": {"runAsUser": 5},
+    "securityContext": {"readOnlyRootFilesystem": False},
+    "settings": {"delivery-image": "mpiboot/delivery:1", "workers": 4},
+}
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    path = Path(versions.program("helm"))
+    return path if path.exists() else missing("helm", ".venv/bin/python tools/cluster build helm")
+
+
+@pytest.fixture
+def render(helm: Path) -> Render:
+    """Objects by kind of what `helm template` makes of the chart with these values."""
+
+    def rendered(**values: object) -> dict[str, dict[str, Any]]:
+        command = [str(helm), "template", "metal", str(CHART), "--namespace", "default", "--values", "-"]
+        done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+
+    return rendered
+
+
+@pytest.mark.promise("D: helm install with a values.yaml renders every value, also those that the other chart ignores")
+def test_every_value_is_rendered(render: Render) -> None:
+    found = render(**VALUES)
+    deployment, account = found["Deployment"]["spec"], found["ServiceAccount"]["metadata"]
+    template = deployment["template"]
+    pod, main = template["spec"], template["spec"]["containers"][0]
+    assert found["Namespace"]["metadata"]["name"] == "machine-room"
+    assert {found[kind]["metadata"]["namespace"] for kind in ("Deployment", "Service", "ServiceAccount", "Role")} == {
+        "machine-room"}
+    assert (main["image"], main["imagePullPolicy"]) == ("registry.example/team/operator:v7", "Always")
+    assert deployment["replicas"] == VALUES["replicaCount"]
+    assert (account["name"], account["annotations"]) == ("conductor", {"role": "mpi"})
+    assert pod["serviceAccountName"] == found["ClusterRoleBinding"]["subjects"][0]["name"] == "conductor"
+    assert main["resources"] == VALUES["resources"]
+    assert pod["securityContext"]["runAsUser"] == 5
+    assert not main["securityContext"]["readOnlyRootFilesystem"]
+    assert template["metadata"]["annotations"] == VALUES["podAnnotations"]
+    for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets"):
+        assert pod[name] == VALUES[name]
+    variables = {each["name"]: each.get("value") for each in main["env"]}
+    assert variables["MPIBOOT_OPERATOR_DELIVERY_IMAGE"] == "mpiboot/delivery:1"
+    assert variables["MPIBOOT_OPERATOR_WORKERS"] == "4"
+
+
+@pytest.mark.promise("D: helm install with a values.yaml renders every value, also those that the other chart ignores")
+def test_defaults_and_names(render: Render) -> None:
+    found = render()
+    assert found["Namespace"]["metadata"]["name"] == "mpi-operator"
+    assert found["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"] == "mpiboot/operator:latest"
+    assert found["Deployment"]["metadata"]["name"] == "metal-mpiboot-operator"
+    assert render(nameOverride="x")["Deployment"]["metadata"]["name"] == "metal-x"
+    assert render(fullnameOverride="y")["Deployment"]["metadata"]["name"] == "y"
+    assert "Namespace" not in render(namespace={"create": False, "name": "elsewhere"})
+    assert "ServiceAccount" not in render(serviceAccount={"create": False, "name": "mine"})
+
+
+@pytest.fixture
+def release(helm: Path, cluster: Cluster, docker_engine: docker.DockerClient, namespace: str,
+            tmp_path: Path) -> Iterator[Jobs]:
+    """The chart as a user installs it, for one namespace of jobs, and for the namespace of a test's own."""
+    assert helm.exists()
+    if not docker_engine.images.list("mpiboot/operator:latest"):
+        missing("the image mpiboot/operator:latest", "make images NAMES=operator")
+    cluster.load("mpiboot/operator:latest")
+    name = f"d-{uuid.uuid4().hex[:6]}"
+    shell = Shell(cluster, namespace, tmp_path)
+    # Other operators' Leases are of the whole cluster, and this one is for a single namespace.
+    values = {"namespace": {"name": name}, "resources": {}, "settings": {"namespace": namespace, "peer-leases": ""}}
+    jobs = Jobs(cluster, namespace)
+    try:
+        shell(f"helm install {name} {CHART} -f - --wait --timeout 120s", given=yaml.safe_dump(values), timeout=150)
+        yield jobs
+    finally:
+        jobs.delete_all()
+        shell(f"kubectl get pods -n {name}; kubectl logs -n {name} deployment/{name}-mpiboot-operator || true;"
+              f"helm uninstall {name} --wait")
+
+
+@pytest.mark.promise("D: what the chart renders is an operator that runs jobs")
+def test_what_is_installed_runs_jobs(release: Jobs, loaded: Callable[[str], str]) -> None:
+    assert ranks(release.run(pi("charted", loaded("openmpi")))) == one_on_each("charted", 2)
