@@ -124,3 +124,17 @@ def test_the_discovery_script_lists_running_workers(world: World, phase: str) ->
 
     wanted = [f"echo job-worker-1.job.{world.namespace}.svc"] if phase == "Running" else []
     eventually("the script", lambda: listed() == wanted)
+
+
+def test_an_image_that_lacks_ssh_ends_the_job_and_the_wait_of_its_launcher(world: World) -> None:
+    world.submit()
+    world.started()
+    name = world.launcher_pod()["metadata"]["name"]
+    says = "mpiboot: the image mpi-image has no /usr/sbin/sshd"
+    ended = {"exitCode": 78, "reason": "Error", "message": f"{says}\n"}
+    state = {"name": "main", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    world.phase(world.workers()[0], "Failed", containerStatuses=[{**state, "state": {"terminated": ended}}])
+    failed = eventually("its failure", lambda: world.condition("Failed"))
+    assert (failed["reason"], failed["message"]) == ("ImageLacksSSH", says.removeprefix("mpiboot: "))
+    assert gates(world, name) == [GATE]
+    eventually("a launcher that is held", lambda: (found := world.launcher()) and found["spec"].get("suspend"))
