@@ -9,8 +9,12 @@ from enum import Enum
 from mpiboot.bootstrap import names, resolver
 
 LOOK_EVERY = 5.0
+# Until it has come: one that ends at once was there, too.
+FIRST_LOOKS_EVERY = 1.0
 # Longer than any cache on the way holds a "no such name" that was true only before the launcher came.
 GONE_AFTER = 30.0
+# ... and so many clear answers: time passes as well while nobody answers.
+GONE_AFTER_LOOKS = 5
 
 
 class Seen(Enum):
@@ -26,23 +30,23 @@ class Absence:
 
     def __init__(self, launcher: str, limit: float, now: float) -> None:
         self._launcher, self._limit, self._began = launcher, limit, now
-        self._absent_since: float | None = None
+        self._absent_since, self._absences = now, 0
         self.came = False
 
     def verdict(self, seen: Seen, now: float) -> str:
         """Why to end; empty as long as there is no reason to."""
+        if seen is Seen.HERE:
+            self.came, self._absences = True, 0
         if seen is not Seen.ABSENT:
-            self.came |= seen is Seen.HERE
-            self._absent_since = None
             return ""
-        if self._absent_since is None:
-            self._absent_since = now
-        if self.came:
-            absent = now - self._absent_since
-            return f"the launcher {self._launcher} is gone, its name for {absent:.0f} s" if absent >= GONE_AFTER else ""
-        waited = now - self._began
-        return f"no launcher {self._launcher} after {waited:.0f} s (limit {self._limit:g} s, --init-timeout)" \
-            if waited >= self._limit else ""  # fmt: skip
+        self._absent_since = self._absent_since if self._absences else now
+        self._absences += 1
+        absent, waited = now - self._absent_since, now - self._began
+        if self.came and absent >= GONE_AFTER and self._absences >= GONE_AFTER_LOOKS:
+            return f"the launcher {self._launcher} is gone, its name for {absent:.0f} s"
+        if not self.came and waited >= self._limit:
+            return f"no launcher {self._launcher} after {waited:.0f} s (limit {self._limit:g} s, --init-timeout)"
+        return ""
 
 
 def look(question: str) -> Seen:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 # What ranks always get from the launcher, as far as it is set.
-ALWAYS_FORWARDED = ("PATH", "LD_LIBRARY_PATH")
+LIBRARIES = "LD_LIBRARY_PATH"
+ALWAYS_FORWARDED = ("PATH", LIBRARIES)
 SECRET = ("MPIBOOT_TOKEN",)
 
 
@@ -28,7 +29,7 @@ class Setting(NamedTuple):
     root: bool
 
 
-def build(environ: Mapping[str, str], setting: Setting, forward: Iterable[str]) -> dict[str, str]:
+def build(environ: Mapping[str, str], setting: Setting, forward: Collection[str]) -> dict[str, str]:
     """The whole environment. What a user set stays, unless it names the hostfile that ours replaces."""
     result = {name: value for name, value in environ.items() if name not in SECRET}
     for name, value in _ours(setting).items():
@@ -38,6 +39,9 @@ def build(environ: Mapping[str, str], setting: Setting, forward: Iterable[str]) 
     result["MPIBOOT_SSH_CONFIG"] = setting.ssh_config
     files = {"MPIBOOT_HOSTFILE": setting.hostfile, "MPIBOOT_LIVE_HOSTS": setting.live}
     result |= {name: path for name, path in files.items() if path}
+    if LIBRARIES in forward:
+        # A script may set it later, and Open MPI refuses to hand on what is not set. Empty means the same as not set.
+        result.setdefault(LIBRARIES, "")
     names = matching(result, [*forward, *ALWAYS_FORWARDED])
     # Hydra hands on all of its environment; Open MPI what this list names.
     given = result.get("OMPI_MCA_mca_base_env_list", "")

@@ -19,15 +19,10 @@ GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "10"}
 COOLDOWN_RANGE = ("5", "20")
 
 
-def is_program(word: str) -> bool:
-    """Whether it calls horovodrun: by its name, or by its whole path."""
-    return word == PROGRAM or (word.startswith("/") and word.endswith(f"/{PROGRAM}"))
-
-
 def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
     """The command, with the options that its user left out. A horovodrun in a script gets only the environment."""
     program, *rest = command
-    if not is_program(program):
+    if program.rpartition("/")[2] != PROGRAM:
         return tuple(command)
     given = {word.partition("=")[0] for word in rest}
     added = [] if COOLDOWN in given else [COOLDOWN, *COOLDOWN_RANGE]

@@ -157,7 +157,7 @@ def _serve(
     log(f"SSH listens on {config.listen or 'all addresses'} port {config.port} after {took:.2f} s")
     if config.checkin:
         _check_in(config, log)
-    launcher = _launcher(config)
+    launcher = _launcher(config, log)
     while True:
         signals.wait(None)
         told = _told_to_end(signals)
@@ -173,13 +173,13 @@ def _serve(
             return code or 1
 
 
-def _launcher(config: WorkerConfig) -> Alone | None:
+def _launcher(config: WorkerConfig, log: Callable[[str], None]) -> Alone | None:
     """Who looks whether the launcher is still there, if that is this worker's business."""
     if not config.launcher:
         return None
     from mpiboot.bootstrap.alone import Alone
 
-    return Alone(config.launcher, config.init_timeout)
+    return Alone(config.launcher, config.init_timeout, log)
 
 
 def _told_to_end(signals: Signals) -> int:

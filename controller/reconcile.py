@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
@@ -108,7 +107,6 @@ class Reconciler:
         # Workers come one by one: what the launcher is told need not follow each of them, only the last.
         wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
         told = news(plan, seen, domain, due=not wait)
-        told = replace(told, nudge=memory.nudges.mark(told.nudge, time.monotonic()))
         lost = dead(job, seen, memory.losses, time.monotonic())
         self._reporter.lost(view, job, memory, lost)
         stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace)
@@ -131,8 +129,7 @@ class Reconciler:
         if trouble:
             raise trouble
         later = wait if told.differ(seen) else 0.0
-        again = (rest, later, lost.again, memory.nudges.wait(time.monotonic()), until_overdue(job, seen))
-        return min((each for each in again if each), default=None)
+        return min((each for each in (rest, later, lost.again, until_overdue(job, seen)) if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:
         memory = self._memories.get(view.key)

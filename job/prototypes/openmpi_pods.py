@@ -28,6 +28,9 @@ MCA = {
     "OMPI_MCA_rmaps_base_mapping_policy": "slot",
     "PRTE_MCA_rmaps_default_mapping_policy": "slot",
     "OMPI_MCA_btl_tcp_if_exclude": "lo,docker0",
+    # For a shell beside the launcher; `mpiboot launch` puts its own in their place.
+    "OMPI_MCA_orte_default_hostfile": f"{ASSETS}/hostfile",
+    "PRTE_MCA_prte_default_hostfile": f"{ASSETS}/hostfile",
     "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
 }

@@ -19,17 +19,24 @@ def ends_at(*looks: tuple[float, Seen]) -> tuple[float, str]:
     return -1, ""
 
 
+def absent(first: int, last: int) -> list[tuple[float, Seen]]:
+    """A clear absence in every look of that time."""
+    return [(at, ABSENT) for at in range(first, last + 1, 5)]
+
+
 @pytest.mark.parametrize(
     ("looks", "ends"),
     [
-        ([(0, HERE), (10, ABSENT), (39, ABSENT), (41, ABSENT)], 41),
-        ([(0, HERE), (10, ABSENT), (35, HERE), (45, ABSENT), (70, ABSENT)], -1),  # one that was made anew
-        ([(0, HERE), (10, ABSENT), (35, UNKNOWN), (45, ABSENT), (70, ABSENT), (75, ABSENT)], 75),
+        ([(0, HERE), *absent(10, 100)], 40),
+        ([(0, HERE), *absent(10, 39), (39, HERE), *absent(45, 74)], -1),  # one that was made anew
+        ([(0, HERE), *absent(10, 39), (39, HERE), *absent(45, 100)], 75),
+        ([(0, HERE), (10, ABSENT), (20, UNKNOWN), (30, ABSENT), (40, UNKNOWN), *absent(50, 99)], 60),  # DNS is ill
+        ([(0, HERE), (10, ABSENT), (3000, ABSENT), (3005, ABSENT)], -1),  # time alone says nothing
         ([(0, HERE), *((at, UNKNOWN) for at in range(5, 100_000, 100))], -1),  # DNS is down
         ([(0, ABSENT), (299, ABSENT), (301, ABSENT)], 301),
         ([(0, ABSENT), (299, ABSENT), (301, UNKNOWN)], -1),
-        ([(0, ABSENT), (299, HERE), (301, ABSENT), (330, ABSENT)], -1),
-        ([(0, ABSENT), (299, HERE), (301, ABSENT), (331, ABSENT)], 331),
+        ([(0, ABSENT), (299, HERE), *absent(301, 330)], -1),
+        ([(0, ABSENT), (299, HERE), *absent(301, 400)], 331),
     ],
 )
 def test_a_launcher_is_given_up_only_for_a_clear_and_lasting_absence(looks: list[tuple[float, Seen]],
@@ -38,7 +45,7 @@ def test_a_launcher_is_given_up_only_for_a_clear_and_lasting_absence(looks: list
 
 
 def test_the_reason_names_the_launcher_and_the_limit() -> None:
-    assert ends_at((0, HERE), (10, ABSENT), (41, ABSENT))[1] == "the launcher pi-master is gone, its name for 31 s"
+    assert ends_at((0, HERE), *absent(10, 50))[1] == "the launcher pi-master is gone, its name for 30 s"
     assert ends_at((301, ABSENT))[1] == "no launcher pi-master after 301 s (limit 300 s, --init-timeout)"
 
 

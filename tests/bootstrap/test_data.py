@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
-import subprocess
-import sys
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bootstrap.conftest import eventually
-from tests.conftest import missing
+from tests.s3 import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.bootstrap.conftest import Job
+    from tests.s3 import Store
 
 
 def fetching(uri: str, directory: Path, store: Store) -> tuple[object, ...]:
@@ -30,64 +24,11 @@ def storing(directory: Path, uri: str, store: Store) -> tuple[object, ...]:
     return ("--upload-from", directory, "--upload-to", uri, "--data-keys", store.keys)
 
 
-@dataclass(frozen=True)
-class Store:
-    """An S3 server with one bucket, and the directory of keys that a Secret would be mounted as."""
-
-    port: int
-    keys: Path
-
-    def put(self, key: str, text: str) -> None:
-        assert self._ask("PUT", f"/bucket/{key}", text) == ""
-
-    def get(self, key: str) -> str:
-        return self._ask("GET", f"/bucket/{key}")
-
-    def _ask(self, method: str, path: str, body: str = "") -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request"}
-            connection.request(method, path, body, signed)
-            answer = connection.getresponse()
-            text = answer.read().decode()
-            assert answer.status == 200, text
-            return text
-        finally:
-            connection.close()
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """moto's server, which keeps what it is given in memory."""
-    for module in ("moto", "boto3"):
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode:
-            missing(f"the Python package {module}", "make setup")
-    directory = tmp_path_factory.mktemp("s3")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    with (directory / "log").open("wb") as log:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        eventually(lambda: answers(port) or process.poll() is not None)
-        assert process.poll() is None, (directory / "log").read_text()
-        keys = directory / "keys"
-        keys.mkdir()
-        for name, value in {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "s3cret\n",
-                            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_DEFAULT_REGION": "us-east-1"}.items():
-            (keys / name).write_text(value)
-        made = Store(port, keys)
-        made._ask("PUT", "/bucket")
-        yield made
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answers(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
+    """An S3 server of this machine."""
+    with running("127.0.0.1", tmp_path_factory.mktemp("s3")) as store:
+        yield store
 
 
 def test_the_command_finds_its_data_and_leaves_its_results(job: Job, store: Store, tmp_path: Path) -> None:
