@@ -145,6 +145,9 @@ def _serve(
     sshd: int, config: WorkerConfig, environ: Mapping[str, str], signals: Signals, log: Callable[[str], None]
 ) -> int:
     started = time.monotonic()
+    if config.checkin:
+        # Takes 10 ms, in which sshd gets ready. Afterwards the launcher would wait for it.
+        import mpiboot.checkin.client  # noqa: F401
     while not listening.on(config.port, config.listen):
         code = _ended(sshd)
         if code is not None:
