@@ -14,12 +14,12 @@ from bench.harness import Unavailable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from cluster import images, network, node, ports, versions
+from cluster import images, node, ports, versions
 from cluster.client import Client
 from cluster.places import NODE
 
 # Only this module knows where they come from; the others take them from here.
-__all__ = ["GONE", "NODE", "Client", "client", "create", "exists", "log", "namespace", "network", "pods", "ports",
+__all__ = ["GONE", "NODE", "Client", "client", "create", "exists", "log", "namespace", "node", "pods", "ports",
            "remove", "tested", "versions", "wait"]
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from bench._cluster import NODE, network, ports, versions, wait
+from bench._cluster import NODE, node, ports, versions, wait
 from bench.harness import Unavailable
 
 if TYPE_CHECKING:
@@ -24,11 +24,12 @@ PEERS_PORT = 8080
 @contextlib.contextmanager
 def ours(namespace: str) -> Iterator[None]:
     """Our operator with its default settings; pods reach its check-in service at the node's address."""
-    port, = ports.free(network.NODE, 1)
+    address = node.host(NODE)
+    port, = ports.free(address, 1)
     with _running([
             sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(NODE.kubeconfig), "--namespace", namespace,
-            "--lock-namespace", namespace, "--listen", network.NODE, "--checkin-port", str(port),
-            "--checkin-urls", f"http://{network.NODE}:{port}", "--monitoring-port", "0", "--peer-leases", ""]):
+            "--lock-namespace", namespace, "--listen", address, "--checkin-port", str(port),
+            "--checkin-urls", f"http://{address}:{port}", "--monitoring-port", "0", "--peer-leases", ""]):
         yield
 
 

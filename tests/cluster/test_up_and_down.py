@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TOOL = [sys.executable, str(Path(__file__).resolve().parents[2] / "tools" / "cluster")]
 pytestmark = pytest.mark.timeout(600)
+os.environ["MPIBOOT_CLUSTER"] = "built"  # kind would be asked first; what it leaves is its own matter
 
 
 @dataclass(frozen=True)

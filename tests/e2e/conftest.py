@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from cluster import network, ports
+from cluster import ports
 from cluster.waiting import wait_for
 
 from tests.conftest import REPOSITORY, missing
@@ -80,15 +80,15 @@ def space(cluster: Cluster, installed: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def operator(space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory,
+def operator(cluster: Cluster, space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory,
              request: pytest.FixtureRequest) -> Iterator[Operator]:
-    """Our operator; workers check in at the node's own address. A module's OPERATOR_FLAGS are more flags for it."""
-    port, = ports.free(network.NODE, 1)
+    """Our operator; workers check in at this machine's address. A module's OPERATOR_FLAGS are more flags for it."""
+    port, = ports.free(cluster.host, 1)
     operator = Operator([
         sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(installed), "--namespace", space,
         # The Lease of the installation is for operators of the whole cluster.
-        "--no-leader-election", "--peer-leases", "", "--monitoring-port", "0", "--listen", network.NODE,
-        "--checkin-port", str(port), "--checkin-urls", f"http://{network.NODE}:{port}",
+        "--no-leader-election", "--peer-leases", "", "--monitoring-port", "0", "--listen", cluster.host,
+        "--checkin-port", str(port), "--checkin-urls", f"http://{cluster.host}:{port}",
         *getattr(request.module, "OPERATOR_FLAGS", ()),
     ], tmp_path_factory.mktemp("operator") / "log")
     operator.start()

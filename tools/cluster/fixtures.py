@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass
@@ -13,11 +14,17 @@ import pytest
 
 from . import api, images, versions
 from .errors import ClusterError
-from .node import running
+from .node import host, running
 from .places import NODE, Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+def kubectl() -> str:
+    """The one that was built, else the machine's own: beside kind there may be no other."""
+    built = versions.program("kubectl")
+    return built if Path(built).exists() else shutil.which("kubectl") or built
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Kubernetes:
     def try_kubectl(self, *arguments: str, given: str | None = None,
                     timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """The same, for a test that expects a refusal."""
-        command = [versions.program("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments]
         return subprocess.run(command, input=given, text=True, capture_output=True, timeout=timeout)
 
 
@@ -46,6 +53,11 @@ class Cluster(Kubernetes):
     """A cluster that runs pods."""
 
     ours: bool  # the node that `make cluster` started, not one that $KUBECONFIG names
+
+    @property
+    def host(self) -> str:
+        """The address at which pods reach this machine, where tests run an operator as a process."""
+        return host(NODE)
 
     def load(self, image: str) -> str:
         """The image, after it was copied from the Docker engine to the node. Another cluster pulls by itself."""

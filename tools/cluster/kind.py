@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING
 
 from debian import say
 
+from .client import Client
 from .errors import ClusterError
 
 if TYPE_CHECKING:
     from .places import Home
 
 NAME = "mpiboot"
+OK = 200
 TAKES = 300  # seconds at most, the download of its node image included
 
 
 def wanted() -> bool:
-    """True when kind shall be tried; MPIBOOT_CLUSTER=built never asks it."""
-    return shutil.which("kind") is not None and os.environ.get("MPIBOOT_CLUSTER", "kind") == "kind"
+    """True when kind shall be tried: on Docker, whose images it gets. MPIBOOT_CLUSTER=built never asks it."""
+    there = all(shutil.which(program) for program in ("kind", "docker"))
+    return there and os.environ.get("MPIBOOT_CLUSTER", "kind") == "kind"
 
 
 def up(home: Home) -> bool:
     """True when a cluster of kind runs. Its refusal is said, and is no error: there is another way."""
+    down(home)  # one of this name may be left from a home that is gone
     home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home.path / "kind").touch()
     command = ["kind", "create", "cluster", "--name", NAME, "--kubeconfig", str(home.kubeconfig), "--wait", "120s"]
@@ -45,9 +49,26 @@ def runs(home: Home) -> bool:
     return (home.path / "kind").exists()
 
 
+def answers(home: Home) -> bool:
+    """True when its API server does: its container may have been stopped since, by a reboot for one."""
+    return Client(home.kubeconfig).get("/readyz").status == OK
+
+
+def gateway() -> str:
+    """This machine's address in the network of kind's nodes; pods reach it there."""
+    asked = ["docker", "network", "inspect", "kind", "--format", "{{range .IPAM.Config}}{{println .Gateway}}{{end}}"]
+    done = subprocess.run(asked, text=True, capture_output=True)
+    found = [word for word in done.stdout.split() if "." in word]  # the network has an IPv6 gateway as well
+    if not found:
+        raise ClusterError(f"the Docker network of kind has no address of this machine: {done.stderr.strip()}")
+    return found[0]
+
+
 def down(home: Home) -> None:
-    """Delete the cluster."""
-    subprocess.run(["kind", "delete", "cluster", "--name", NAME], capture_output=True)
+    """Delete the cluster. The user's own kubeconfig is not touched."""
+    if shutil.which("kind"):
+        command = ["kind", "delete", "cluster", "--name", NAME, "--kubeconfig", str(home.kubeconfig)]
+        subprocess.run(command, capture_output=True)
     shutil.rmtree(home.path, ignore_errors=True)
 
 

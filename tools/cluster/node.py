@@ -52,7 +52,14 @@ def up() -> bool:
 
 def running(home: Home) -> bool:
     """True when it was started whole and all its processes live."""
-    return home.kubeconfig.exists() and all(process.lives() for process in processes.recorded(home))
+    if not home.kubeconfig.exists():
+        return False
+    return kind.answers(home) if kind.runs(home) else all(process.lives() for process in processes.recorded(home))
+
+
+def host(home: Home) -> str:
+    """The address at which the node's pods reach this machine."""
+    return kind.gateway() if kind.runs(home) else network.NODE
 
 
 def down() -> None:
