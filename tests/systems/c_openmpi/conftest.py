@@ -28,8 +28,8 @@ BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urll
 DOCKERFILE = "FROM mpiboot/openmpi:latest\nCOPY packages/ /usr/lib/python3/dist-packages/\n"
 MAKE_SECRET = """
     ssh-keygen -q -t {type} -N "" -f id_rsa
-    cp id_rsa.pub authorized_keys
-    kubectl create secret generic openmpi-secret --from-file=id_rsa --from-file=id_rsa.pub --from-file=authorized_keys
+    kubectl create secret generic openmpi-secret --from-file=id_rsa --from-file=id_rsa.pub \
+        --from-file=authorized_keys=id_rsa.pub
 """
 
 
