@@ -63,7 +63,7 @@ def _build(*names: str) -> None:
 
 
 def _sizes(engine: docker.DockerClient) -> list[Row]:
-    base = bootstrap(engine, "mpiboot-bench/debian", left_out=())
+    base = bootstrap(engine, tag="mpiboot-bench/debian", left_out=())
     kept = _size_of_theirs(engine, base, clean="", more="")
     cleaned = _size_of_theirs(engine, base, clean="&& apt-get clean", more="systemd-standalone-sysusers")
     own = {name: _size(engine, f"mpiboot/{name}") for name in RUNTIMES}

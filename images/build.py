@@ -10,15 +10,14 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot import __version__
 from mpiboot.images import command, context
-from mpiboot.images.base import last_line, native
+from mpiboot.images.base import OFFICIAL, is_debian, last_line, native
 from mpiboot.images.steps import Steps
-from mpiboot.images.version import runtime_version
+from mpiboot.images.version import version as version_of
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import docker
@@ -73,15 +72,17 @@ class Builder:
 
     def build(self, rows: Sequence[Image], on: OnBase | None = None, *, fresh: bool = False) -> tuple[Built, ...]:
         """The images of these rows, after those that they are built on. The first failure ends the other builds."""
-        debian = native(self._engine, self._progress.tell, fresh=fresh)
         wanted = tuple(rows) if on else self._matrix.with_parents(rows)
+        # The first is also what the steps themselves are made with.
+        named = [OFFICIAL, *(row.base for row in wanted if row.base and is_debian(row.base) and not on)]
+        bases = {name: native(self._engine, self._progress.tell, name, fresh=fresh) for name in dict.fromkeys(named)}
         with context.build_context() as folder, ThreadPoolExecutor(max_workers=len(wanted)) as pool:
             started: dict[str, Future[Built]] = {}
             try:
                 for row in wanted:
                     parent = self._matrix.parent(row) if not on else None
                     before = started[parent.name] if parent else None
-                    started[row.name] = pool.submit(self._row, folder, row, debian, before, on)
+                    started[row.name] = pool.submit(self._row, folder, row, bases, before, on)
                 done, _ = wait(started.values(), return_when=FIRST_EXCEPTION)
                 for failed in (future for future in done if future.exception()):
                     failed.result()
@@ -89,14 +90,17 @@ class Builder:
                 self._stop()
         return tuple(future.result() for future in started.values())
 
-    def _row(self, folder: Path, row: Image, debian: str, before: Future[Built] | None, on: OnBase | None) -> Built:
-        base = on.image if on else before.result().tags[0] if before else row.base or debian
+    def _row(
+        self, folder: Path, row: Image, bases: Mapping[str, str], before: Future[Built] | None, on: OnBase | None
+    ) -> Built:
+        named = row.base or OFFICIAL
+        base = on.image if on else before.result().tags[0] if before else bases.get(named, named)
         name = on.tag if on else row.name
         draft = f"{row.repository}:building-{os.getpid()}"
         with self._slots:
             self._progress.begin(name)
             try:
-                stages, target = command.stages(row, debian, base), command.target(row)
+                stages, target = command.stages(row, bases[OFFICIAL], base), command.target(row)
                 self._run(name, command.build(folder, draft, stages, target, again=self._again))
                 built = self._publish(row, draft, base, on)
             except BaseException:
@@ -140,7 +144,7 @@ class Builder:
 
     def _publish(self, row: Image, draft: str, base: str, on: OnBase | None) -> Built:
         """Label the draft with what it says about itself and tag it, unless the tags stand for the same already."""
-        version = runtime_version(self._engine, draft) if row.runs_mpi else __version__
+        version = version_of(self._engine, row, draft)
         labels = command.labels(row, base, version)
         tags = (on.tag,) if on else (row.latest, f"{row.repository}:{version}")
         if not self._is_up_to_date(tags, draft, labels):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import mpiboot
 from mpiboot.images.foreign import SUPPORTED
-from mpiboot.images.matrix import KIT, REPOSITORY
+from mpiboot.images.matrix import HOROVOD, KIT, REPOSITORY
 from mpiboot.images.stages import DOCKERFILE, stages
 from mpiboot.job.errors import UserError
 
@@ -21,6 +21,11 @@ def lines(row: Image) -> str:
     """What to paste after the FROM, and whatever else, of an own Dockerfile."""
     if not row.runs_mpi:
         raise UserError(f"{row.name} has no MPI runtime to add to another image; see RUNTIME in: mpiboot images list")
+    if row.kind.startswith(HOROVOD):
+        raise UserError(
+            f"{row.name}: Horovod is compiled in stages of its own, which lines to paste cannot bring;"
+            f" begin your Dockerfile with: FROM {row.repository}"
+        )
     known = stages(DOCKERFILE.read_text())
     given = {"RUNTIME": row.runtime, "ACCEL": row.accel, "KIND": row.kind, **row.arguments}
     steps = [line for stage in ("ssh", row.runtime, row.accel, row.kind, "image") for line in known.get(stage, [])]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 OWN = Path(__file__).with_name("matrix.toml")
 REPOSITORY = "mpiboot"
 KIT = "kit"  # the name of the image that only carries the build steps to other people's Dockerfiles
+HOROVOD = "horovod-"  # what the kinds with Horovod begin with; the framework follows
 NONE = "none"  # the runtime of an image that runs no ranks
 ARCHITECTURES = ("amd64", "arm64")
 

@@ -14,6 +14,24 @@ apt_install() {
     tidy
 }
 
+# A package of our own (named with a suffix), for the sake of a program, says that it provides others ("NAME (= VERSION), ..."):
+# what depends on those is content, and they stay out.
+omit() {
+    mkdir -p /tmp/omit/DEBIAN
+    cat >/tmp/omit/DEBIAN/control <<CONTROL
+Package: mpiboot-omit$1
+Version: 1
+Architecture: all
+Maintainer: mpiboot <mpiboot@localhost>
+Provides: $3
+Description: stands for packages that $2 can do without
+ Remove it and run apt-get --fix-broken install to get the real ones.
+CONTROL
+    dpkg-deb --root-owner-group --build /tmp/omit /tmp/omit.deb >/dev/null
+    dpkg -i /tmp/omit.deb
+    rm -r /tmp/omit /tmp/omit.deb
+}
+
 # pip straight from its wheel: it works for whichever interpreter is given and leaves nothing behind.
 pip() {
     python=$1

@@ -3,21 +3,7 @@
 
 # libucx0 and libopenmpi40 depend on AMD's and hwloc's plugins, which bring LLVM and X11: over 300 MB that only an AMD GPU
 # needs. A package that says it provides them keeps them out, and dpkg content. OMIT="" leaves it out.
-if [ -n "$OMIT" ]; then
-    mkdir -p /tmp/omit/DEBIAN
-    cat >/tmp/omit/DEBIAN/control <<CONTROL
-Package: mpiboot-omit
-Version: 1
-Architecture: all
-Maintainer: mpiboot <mpiboot@localhost>
-Provides: $(printf '%s (= 99), ' $OMIT | sed 's/, $//')
-Description: stands for packages that Open MPI can do without
- Remove it and run apt-get --fix-broken install to get the real ones.
-CONTROL
-    dpkg-deb --root-owner-group --build /tmp/omit /tmp/omit.deb >/dev/null
-    dpkg -i /tmp/omit.deb
-    rm -r /tmp/omit /tmp/omit.deb
-fi
+if [ -n "$OMIT" ]; then omit "" "Open MPI" "$(printf '%s (= 99), ' $OMIT | sed 's/, $//')"; fi
 apt_install openmpi-bin
 [ -z "$OMIT" ] || rm -f /usr/lib/*/ucx/*rocm*
 

@@ -1,0 +1,103 @@
+"""Horovod images: sizes, and the time to import the framework beside the same image with nothing taken away."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench._images_pair import execute
+from bench._launch import MPIBOOT
+from bench.harness import Row, Unavailable, in_turn
+from mpiboot.containers import NoEngineError, connect, docker_cli
+from mpiboot.images.matrix import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import docker
+    from docker.models.containers import Container
+
+GOALS = {"torch": 720, "tensorflow": 1350}
+REPEATS = 7
+PATIENCE = 3600
+ASK = "import time; t = time.monotonic(); import {0}, horovod.{0}; print('took', time.monotonic() - t)"
+
+
+def measure() -> list[Row]:
+    try:
+        engine = connect()
+    except NoEngineError as missing:
+        raise Unavailable(f"a Docker engine ({missing}); get it with: make engine") from None
+    with closing(engine):
+        _mpiboot("images", "build", *[f"horovod-{framework}" for framework in GOALS])
+        return [row for framework in GOALS for row in _rows(engine, framework)]
+
+
+def versions() -> dict[str, str]:
+    with closing(connect()) as engine:
+        told = {}
+        for framework in GOALS:
+            ask = f"import importlib.metadata as m; print(m.version('{framework.replace('flow', 'flow-cpu')}'))"
+            answer = engine.containers.run(f"mpiboot/horovod-{framework}", ["python", "-c", ask], remove=True)
+            told[framework] = answer.decode().strip()
+        horovod = engine.images.get("mpiboot/horovod-torch").labels["org.opencontainers.image.version"]
+        return {"docker": str(engine.version()["Version"]), "horovod": horovod, **told}
+
+
+def _rows(engine: docker.DockerClient, framework: str) -> list[Row]:
+    whole = _build_whole(engine, framework)
+    own = f"mpiboot/horovod-{framework}"
+    sizes = {tag: float(engine.images.get(tag).attrs["Size"]) / 1e6 for tag in (own, whole)}
+    with ExitStack() as stack:
+        ways = [_import(stack, engine, tag, framework) for tag in (own, whole)]
+        for way in ways:
+            way()  # what comes from the disk only once
+        ours, theirs = in_turn(REPEATS, *ways)
+    return [
+        Row(f"horovod-{framework} image", "MB", [sizes[own]], limit=GOALS[framework]),
+        Row(f"horovod-{framework} and nothing taken away", "MB", [sizes[own]], beside=[sizes[whole]],
+            beside_what="whole"),
+        Row(f"import {framework}, horovod.{framework}", "s", ours, limit=1.1, beside=theirs, beside_what="whole"),
+    ]  # fmt: skip
+
+
+def _build_whole(engine: docker.DockerClient, framework: str) -> str:
+    """The tag of the same image as its packages have it, with what we take away still in it."""
+    row = load().get(f"horovod-{framework}")
+    base = f', base = "{row.base}"' if row.base else ""
+    name = f"bench-whole-{framework}"
+    table = (
+        f'[images]\n{name} = {{ runtime = "{row.runtime}", accel = "{row.accel}", kind = "{row.kind}"{base},'
+        f' arguments = {{ MPI4PY = "{row.arguments["MPI4PY"]}", MODE = "whole" }} }}\n'
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.toml"
+        path.write_text(table)
+        _mpiboot("images", "--matrix", str(path), "build")
+    # A name that `mpiboot images list` does not know, and that stays: the next run finds its layers.
+    engine.images.get(f"mpiboot/{name}").tag(f"mpiboot-bench/whole-{framework}")
+    versions = [tag for tag in engine.images.get(f"mpiboot/{name}").tags if tag.startswith("mpiboot/bench-")]
+    subprocess.run([docker_cli(), "rmi", *versions], capture_output=True, check=False)
+    return f"mpiboot-bench/whole-{framework}"
+
+
+def _import(stack: ExitStack, engine: docker.DockerClient, tag: str, framework: str) -> Callable[[], float]:
+    container: Container = engine.containers.run(tag, ["sleep", "3600"], detach=True, network_mode="none", init=True)
+    stack.callback(container.remove, force=True)
+
+    def once() -> float:
+        code, said = execute(container, ["python", "-c", ASK.format(framework)])
+        if code:
+            raise RuntimeError(f"{tag}: the import failed: {said[-2000:]}")
+        return float(said.rpartition("took ")[2])
+
+    return once
+
+
+def _mpiboot(*argv: str) -> None:
+    done = subprocess.run([MPIBOOT, *argv], text=True, capture_output=True, timeout=PATIENCE)
+    if done.returncode:
+        raise RuntimeError(f"mpiboot {' '.join(argv)}: exit code {done.returncode}: {done.stderr[-2000:]}")

@@ -1,0 +1,1 @@
+../../../../../examples/elastic/tensorflow2_mnist_elastic.py

@@ -1,0 +1,1 @@
+../../../../../examples/tensorflow/mnist.py

@@ -1,0 +1,1 @@
+../../../../../examples/elastic/pytorch_mnist_elastic.py

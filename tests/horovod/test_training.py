@@ -1,0 +1,101 @@
+"""Training on two workers: the same losses as on one, ranks where they belong, whoever starts them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from tests.horovod.conftest import Trained
+
+    Tag = Callable[[str], str]
+    Run = Callable[..., Trained]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# No single quotes: it is between two of them on a command line. %s is the framework.
+WHERE = """
+import os, socket, horovod.%s as hvd
+hvd.init()
+place = [socket.gethostname(), os.getcwd(), os.environ["WORD"]]
+place = hvd.allgather_object(place)[hvd.rank()]
+print("rank", hvd.rank(), "of", hvd.size(), "on", *place, flush=True)
+"""
+
+
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+def test_two_workers_learn_what_one_does(image: Tag, run: Run, framework: str) -> None:
+    program = ["--", "python", f"{framework}/mnist.py", "--steps", "40"]
+    alone = run("-n", "1", image(f"horovod-{framework}"), *program)
+    both = run("-n", "2", "--workers", "2", image(f"horovod-{framework}"), *program)
+    assert set(alone.sizes) == {1}
+    assert set(both.sizes) == {2}
+    assert alone.losses.keys() == both.losses.keys() == {1, 10, 20, 30, 40}
+    assert both.losses[40] < both.losses[20] < both.losses[1]
+    assert list(both.losses.values()) == pytest.approx(list(alone.losses.values()), rel=1e-3)
+
+
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+def test_mpirun_and_horovodrun_place_ranks_alike_from_any_directory(
+    image: Tag, script: Run, name: str, framework: str
+) -> None:
+    hosts = "--hostfile /etc/mpi/hostfile"
+    python = f"python -c '{WHERE % framework}'"
+    starts = {
+        "/tmp": f"mpirun -n 4 -x WORD {python}",
+        "/usr/lib": f"horovodrun --gloo -np 4 {hosts} {python}",
+        "/var": f"horovodrun --mpi -np 4 {hosts} {python}",
+    }
+    ways = "; ".join(f"cd {folder}; export WORD=from{folder}; {start} || exit" for folder, start in starts.items())
+    said = script(image(f"horovod-{framework}"), ways, slots=2).text
+    for folder in starts:
+        found = re.findall(rf"rank (\d) of 4 on (\S+) {folder} from{folder}$", said, re.MULTILINE)
+        assert sorted(rank for rank, _ in found) == list("0123"), said
+        assert Counter(host for _, host in found) == {f"{name}-worker-0": 2, f"{name}-worker-1": 2}
+
+
+@pytest.mark.parametrize(
+    ("framework", "file"), [("torch", "pytorch_mnist_elastic.py"), ("tensorflow", "tensorflow2_mnist_elastic.py")]
+)
+def test_elastic_example_takes_in_a_worker_that_comes_later(
+    image: Tag, script: Run, name: str, framework: str, file: str
+) -> None:
+    # The second host is listed once the first trains: at step 5, not after some time.
+    train = f"python /examples/elastic/{file} --steps 60 --pause 0.1"
+    # Without a network interface named, horovodrun waits for a second host before it starts with one.
+    ranks = "-np 1 --min-np 1 --max-np 2 --network-interfaces eth0 --host-discovery-script /tmp/discover"
+    said = script(
+        image(f"horovod-{framework}"),
+        "printf '#!/bin/sh\\ncat /tmp/listed\\n' >/tmp/discover; chmod +x /tmp/discover;"
+        " export PYTHONUNBUFFERED=1;"
+        " head -n 1 /etc/mpi/hostfile | sed 's/ slots=/:/' >/tmp/listed;"
+        f" {{ horovodrun {ranks} {train}; echo ended $?; }} |"
+        " while read -r line; do echo \"$line\"; case $line in *'step 5 '*)"
+        " sed 's/ slots=/:/' /etc/mpi/hostfile >/tmp/new; mv /tmp/new /tmp/listed ;; esac; done",
+    )
+    assert said.text.count("ended 0") == 1, said.text
+    assert [size for size, before in zip(said.sizes, [0, *said.sizes], strict=False) if size != before] == [1, 2]
+    assert list(said.losses) == list(range(1, 61))
+    assert said.losses[60] < said.losses[20] < said.losses[1]
+    joined = re.findall(r"rank (\d) of 2 on (\S+) pid \d+: from step (\d+)", said.text)
+    assert {host for _, host, _ in joined} == {f"{name}-worker-0", f"{name}-worker-1"}
+    assert len({step for *_, step in joined}) == 1
+
+
+def test_job_of_the_old_documentation_runs_as_it_was_printed(
+    image: Tag, mpiboot: Callable[..., subprocess.CompletedProcess[str]], name: str
+) -> None:
+    image("horovod-tensorflow")
+    done = mpiboot("run", "--engine", "docker", "--name", name, "-f", str(EXAMPLES / "mpi-hvd.yaml"), timeout=240)
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"step \d+ loss ([\d.]+) size 2", done.stdout)]
+    assert len(losses) == 11
+    assert losses[-1] < losses[0]
+    assert sorted(re.findall(r"rank (\d) of 2 trained 100 steps", done.stdout)) == ["0", "1"]
+    assert "resources.request" in done.stderr
