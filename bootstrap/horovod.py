@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 PROGRAM = "horovodrun"
 COOLDOWN = "--blacklist-cooldown-range"
 SLOTS = "--slots-per-host"
-# Gloo waits so long for a rank that says nothing. Its own 30 s is how long training stands still when a network is cut.
-# Ranks that only compute are not silent: a thread beside the training answers for them.
-GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "10"}
+# Gloo waits so long for a rank that says nothing. Its own 30 s is how long training stands still after a loss: a rank
+# whose neighbour has noticed waits for that one. Ranks that only compute are not silent, a thread beside the training
+# answers for them; and those that wait for a joiner wait for horovodrun, not in gloo.
+GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "4"}
 # Without a range a worker that failed once is never used again under its name, and a replaced one has the same name.
 # horovodrun doubles the first number before each pause. Dead workers are off the list before the first pause ends.
 COOLDOWN_RANGE = ("5", "20")

@@ -51,7 +51,7 @@ OPTIONS = (
            "for a machine or an image does not count.", LAUNCHER),
     Option("--min-workers", "MPIBOOT_MIN_WORKERS", "N", "0",
            "Start as soon as N workers are ready, and keep the list of hosts current after that (elastic jobs). "
-           "0: all of them.", LAUNCHER),
+           "0: as many as --min-np of the command needs; all of them if the job is not elastic.", LAUNCHER),
     Option("--probe", "MPIBOOT_PROBE", "HOW", "banner",
            "How a worker that did not check in is tried. banner: its SSH greeting; all: log in to every worker; "
            "none: an address is enough.", LAUNCHER, ("banner", "all", "none")),

@@ -34,9 +34,9 @@ def fresh_address() -> str:
     return f"127.{64 + pid % 128}.{1 + pid // 128 % 250}.{number}"
 
 
-def eventually(what: Callable[[], object], message: str = "it did not happen") -> None:
+def eventually(what: Callable[[], object], message: str = "it did not happen", patience: float = PATIENCE) -> None:
     """Wait until it is so."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not what():
         assert time.monotonic() < deadline, message
         time.sleep(0.02)
