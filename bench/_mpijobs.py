@@ -39,6 +39,7 @@ class Kind:
     late: str = ""  # a worker's name ends with it: that one starts 40 s after the others
     annotations: dict[str, str] = field(default_factory=dict)
     spec: dict[str, str] = field(default_factory=dict)  # more fields of the job's spec
+    command: tuple[str, ...] = ()  # of the launcher, in place of one mpirun whose ranks say when and where they run
     asks_first: bool = False  # the launcher has an init container that waits until each worker's sshd answers
 
 
@@ -50,6 +51,7 @@ class Outcome:
     listening: float  # the last worker's sshd accepts connections
     first_rank: float
     launcher_starts: int
+    printed: tuple[str, ...] = ()  # by the launcher
 
 
 def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome:
@@ -71,7 +73,8 @@ def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome
 def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
     """The MPIJob: one rank a worker."""
     container = {"image": kind.image, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 1000}}
-    launcher = {**container, "name": "launcher", "command": ["mpirun", "-n", str(workers), "sh", "-c", RANK],
+    launcher = {**container, "name": "launcher",
+                "command": list(kind.command) or ["mpirun", "-n", str(workers), "sh", "-c", RANK],
                 "env": [{"name": name, "value": value} for name, value in kind.environment.items()]}
     worker = {**container, "name": "worker", **({"command": list(kind.worker_command)} if kind.worker_command else {})}
     late = {**container, "name": "late", "command": ["sh", "-c", f"case $(hostname) in *{kind.late}) sleep 40;; esac"]}
@@ -99,14 +102,15 @@ def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
     by_role: dict[str, list[dict[str, Any]]] = {"launcher": [], "worker": []}
     for pod in pods(api, space):
         by_role[pod["metadata"]["labels"]["training.kubeflow.org/job-role"]].append(pod)
-    ranks = [line.split()[1:] for pod in by_role["launcher"]
-             for _, line in log(api, space, pod["metadata"]["name"], "launcher") if line.startswith("rank ")]
+    printed = tuple(line for pod in by_role["launcher"]
+                    for _, line in log(api, space, pod["metadata"]["name"], "launcher"))
+    ranks = [line.split()[1:] for line in printed if line.startswith("rank ")]
     places = Counter(host for _, host in ranks)
-    if len(places) != workers or set(places.values()) != {1}:
+    if len(places) != workers or len(set(places.values())) != 1:
         raise JobFaultError(f"the ranks are not one on each of {workers} workers: {dict(places)}")
     listening = [when for pod in by_role["worker"] for when, line in log(api, space, pod["metadata"]["name"], "worker")
                  if "listening on 0.0.0.0" in line.lower()]
     restarts = sum(each["restartCount"] for pod in by_role["launcher"]
                    for each in pod["status"].get("containerStatuses", []))
     return Outcome(begun, max(listening, default=0.0), min(float(when) for when, _ in ranks),
-                   len(by_role["launcher"]) + restarts)
+                   len(by_role["launcher"]) + restarts, printed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mpiboot.bootstrap import reaper, spawn
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mpiboot.job.elastic import Elastic
 
 ANSWERS_WITHIN = 30.0
+MISSING = 3
 
 
 class DiscoveryError(UserError):
@@ -43,6 +45,19 @@ def check(command: Sequence[str], environ: Mapping[str, str]) -> None:
         problem = _try(script, environ)
         if problem:
             raise DiscoveryError(f"the discovery script {script} {problem}")
+
+
+def demand_horovod(command: Sequence[str], host: str, ssh_config: str, environ: Mapping[str, str]) -> None:
+    """Ask one worker, which stands for all, whether it can run what it will be told to run; with the launcher's PATH,
+    as horovodrun hands that on. A worker that cannot be asked is left to horovodrun.
+    """
+    path = environ.get("PATH", "")
+    question = f"PATH={quote(path)}; command -v {quote(command[0])} >/dev/null || exit {MISSING}"
+    words = ["ssh", "-F", ssh_config, "-o", "ConnectTimeout=5", "-o", "ConnectionAttempts=1", host, question]
+    if _run(words, environ)[1] == MISSING:
+        raise DiscoveryError(
+            f"{host} has no {command[0]} (PATH={path}), so its image lacks Horovod; give workers the launcher's image"
+        )
 
 
 def named(command: Sequence[str]) -> str:
@@ -72,13 +87,19 @@ def fault(text: str, code: int) -> str:
 
 def _try(script: str, environ: Mapping[str, str]) -> str:
     """What is wrong with it. Run as horovodrun does: its words are a shell's, and its complaints go to our stderr."""
+    text, code = _run(["/bin/sh", "-c", script], environ)
+    return f"did not end within {ANSWERS_WITHIN:g} s" if code is None else fault(text, code)
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, int | None]:
+    """What it printed, and its exit code; None: it took too long."""
     readable, writable = os.pipe()
     try:
-        pid = spawn.spawn(["/bin/sh", "-c", script], environ, stdout=writable)
+        pid = spawn.spawn(words, environ, stdout=writable)
     finally:
         os.close(writable)
     text, ended = spawn.drained(readable, ANSWERS_WITHIN)
     if not ended:
         reaper.send(pid, signal.SIGKILL)
     code = reaper.exit_code(os.waitpid(pid, 0)[1])
-    return fault(text, code) if ended else f"did not end within {ANSWERS_WITHIN:g} s"
+    return text, code if ended else None

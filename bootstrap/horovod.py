@@ -14,16 +14,21 @@ SLOTS = "--slots-per-host"
 # Gloo waits so long for a rank that says nothing. Its own 30 s is how long training stands still after a loss: a rank
 # whose neighbour has noticed waits for that one. Ranks that only compute are not silent, a thread beside the training
 # answers for them; and those that wait for a joiner wait for horovodrun, not in gloo.
-GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "4"}
+GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "30"}
 # Without a range a worker that failed once is never used again under its name, and a replaced one has the same name.
 # horovodrun doubles the first number before each pause. Dead workers are off the list before the first pause ends.
 COOLDOWN_RANGE = ("5", "20")
 
 
+def is_program(word: str) -> bool:
+    """Whether it calls horovodrun: by its name, or by its whole path."""
+    return word == PROGRAM or (word.startswith("/") and word.endswith(f"/{PROGRAM}"))
+
+
 def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
     """The command, with the options that its user left out. A horovodrun in a script gets only the environment."""
     program, *rest = command
-    if program.rpartition("/")[2] != PROGRAM:
+    if not is_program(program):
         return tuple(command)
     given = {word.partition("=")[0] for word in rest}
     added = [] if COOLDOWN in given else [COOLDOWN, *COOLDOWN_RANGE]

@@ -65,8 +65,11 @@ class Picture:
     # What came in.
 
     def told_by_file(self, places: Mapping[str, Place], now: float) -> None:
-        if self.policy.elastic and places and not self._stream_heard:
-            self._members(list(places), now)
+        if self.policy.elastic:
+            if not places:  # nobody at all is a file that is just being written
+                return
+            if not self._stream_heard:
+                self._members(list(places), now)
         for host in self.hosts.values():
             before = host.place
             host.by_file = places.get(host.name)

@@ -190,6 +190,8 @@ def _made_elastic(told: Told, picture: Picture, environ: dict[str, str]) -> tupl
     words = horovod.completed(told.config.command, next((host.slots for host in picture.ready()), 1))
     environ = horovod.with_defaults(environ)
     discovery.check(words, environ)
+    if horovod.is_program(words[0]) and picture.ready():
+        discovery.demand_horovod(words, picture.ready()[0].name, told.run.ssh_config, environ)
     return words, environ
 
 

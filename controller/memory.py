@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mpiboot.ssh.keys import KeyType
 
 
+NUDGES = (0.5, 0.8, 1.5, 3.0, 6.0)  # seconds from one to the next
+
 # What pods are made of. A running job's pods keep what they were made with.
 FIXED: dict[str, Callable[[Job], object]] = {
     "mpiReplicaSpecs.Launcher.template": lambda job: job.launcher.template,
@@ -64,6 +66,37 @@ class Pace:
 
 
 @dataclass
+class Nudges:
+    """Marks that make a kubelet look at a ConfigMap. It may look before it has heard of the change, so it is asked
+    several times.
+    """
+
+    data: str = ""
+    times: int = 0
+    last: float = 0.0
+
+    def mark(self, data: str, now: float) -> str:
+        """What launchers of these data shall carry now; empty for those that need no mark."""
+        if data != self.data:
+            self.data, self.times, self.last = data, 1, now
+        elif self._open and now >= self._next:
+            self.times, self.last = self.times + 1, now
+        return data and f"{data}.{self.times}"
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is another mark; 0 if there is none to come."""
+        return max(0.001, self._next - now) if self._open else 0.0
+
+    @property
+    def _open(self) -> bool:
+        return bool(self.data) and self.times <= len(NUDGES)
+
+    @property
+    def _next(self) -> float:
+        return self.last + NUDGES[self.times - 1]
+
+
+@dataclass
 class Memory:
     """One job's. `uid` tells it from another of the same name."""
 
@@ -74,6 +107,7 @@ class Memory:
     told: set[object] = field(default_factory=set)
     status: Pace = field(default_factory=lambda: Pace(1.0))
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
+    nudges: Nudges = field(default_factory=Nudges)
     losses: Losses = field(default_factory=Losses)
     plan: Plan | None = None
     warnings: tuple[Problem, ...] = ()

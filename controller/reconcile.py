@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
@@ -107,6 +108,7 @@ class Reconciler:
         # Workers come one by one: what the launcher is told need not follow each of them, only the last.
         wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
         told = news(plan, seen, domain, due=not wait)
+        told = replace(told, nudge=memory.nudges.mark(told.nudge, time.monotonic()))
         lost = dead(job, seen, memory.losses, time.monotonic())
         self._reporter.lost(view, job, memory, lost)
         stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace)
@@ -129,7 +131,8 @@ class Reconciler:
         if trouble:
             raise trouble
         later = wait if told.differ(seen) else 0.0
-        return min((each for each in (rest, later, lost.again, until_overdue(job, seen)) if each), default=None)
+        again = (rest, later, lost.again, memory.nudges.wait(time.monotonic()), until_overdue(job, seen))
+        return min((each for each in again if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:
         memory = self._memories.get(view.key)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 2222
 
-# The first takes 15 ms of processor time a host where OpenSSH 9.2's own first choice takes 107. Written out, because
-# the short form '^curve25519-sha256' is an error for versions before 8.0.
+# OpenSSH 9.2's first choice takes 107 ms of processor time a host, curve25519 15 ms, and the first here 2 ms less on
+# either side. Written out, because the short form '^ecdh-sha2-nistp256' is an error for versions before 8.0.
 KEX = ",".join((
-    "curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "ecdh-sha2-nistp384",
+    "ecdh-sha2-nistp256", "curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp384",
     "ecdh-sha2-nistp521", "diffie-hellman-group-exchange-sha256", "diffie-hellman-group14-sha256",
 ))  # fmt: skip
 

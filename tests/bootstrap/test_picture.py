@@ -213,6 +213,22 @@ def test_elastic_jobs_take_whom_they_are_told_of() -> None:
     assert [(host.name, host.slots) for host in seen.hosts.values()] == [("w0", 2), ("w1", 2), ("w2", 2)]
     seen.told_by_file({"w2": Place("10.0.0.3", 2222)}, 1.0)
     assert list(seen.hosts) == ["w2"]
+    seen.told_by_file({}, 2.0)  # whoever writes it has only begun
+    assert [(host.name, host.place) for host in seen.hosts.values()] == [("w2", Place("10.0.0.3", 2222))]
+
+
+def test_a_worker_of_an_elastic_job_may_miss_one_look() -> None:
+    seen = picture(Policy(300.0, at_least=1, elastic=True), 1)
+    seen.told_by_file({"w0": A}, 0.0)
+    seen.probed("w0", A, None, 0.1)
+    late = Failure(Kind.TIMED_OUT, "no answer")
+    seen.probed("w0", A, late, 6.0)
+    assert [host.name for host in seen.ready()] == ["w0"]
+    assert [host.name for host in seen.due(6.0, 9)] == ["w0"]
+    seen.probed("w0", A, late, 9.0)
+    assert seen.ready() == []
+    seen.probed("w0", A, None, 10.0)
+    assert [host.name for host in seen.ready()] == ["w0"]
 
 
 def test_elastic_jobs_wait_for_workers_they_have_not_been_told_of() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.controller.dead import Losses, dead, no_longer_evidence
+from mpiboot.controller.memory import Nudges
 from mpiboot.controller.observe import Observed, enough
 from mpiboot.controller.publish import news
 from mpiboot.controller.view import mpi_job_view
@@ -98,6 +99,16 @@ def test_other_jobs_keep_their_dead_until_the_attempt_has_ended() -> None:
     assert last.launcher
     over = replace(last, launcher=replace(last.launcher, backoff_limit=0))
     assert not no_longer_evidence(over, lost)
+
+
+def test_a_kubelet_is_asked_several_times_to_look() -> None:
+    nudges = Nudges()
+    assert (nudges.mark("", 0.0), nudges.wait(0.0)) == ("", 0.0)
+    marks = [nudges.mark("one", now) for now in (0.0, 0.4, 0.5, 1.4, 3.0, 6.0, 12.0, 99.0)]
+    assert marks == ["one.1", "one.1", "one.2", "one.3", "one.4", "one.5", "one.6", "one.6"]
+    assert nudges.wait(99.0) == 0.0
+    assert nudges.mark("two", 99.0) == "two.1"
+    assert 0 < nudges.wait(99.0) < 1
 
 
 def test_an_elastic_launcher_begins_with_as_many_workers_as_it_needs() -> None:

@@ -99,6 +99,23 @@ def test_numbers_that_a_job_cannot_have(
     assert fault in done.stderr
 
 
+def test_workers_without_horovod_end_the_job_before_it_starts(
+    image: Callable[[str], str], name: str, tmp_path: Path, docker_engine: docker.DockerClient,
+    mpiboot: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
+    path = job(tmp_path, name, image("openmpi"), " 2")
+    given = json.loads((tmp_path / "job.yaml").read_text())
+    with_it = build(docker_engine, elastic.PROGRAM.parent, base=image("openmpi"), tag="d-elastic")
+    words = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+    launcher = given["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher.update(image=with_it, command=words)
+    (tmp_path / "job.yaml").write_text(json.dumps(given))
+    done = mpiboot("run", "--engine", "docker", "-f", path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert f"{name}-worker-" in done.stderr
+    assert "so its image lacks Horovod; give workers the launcher's image" in done.stderr
+
+
 def test_a_job_of_fixed_size_cannot_be_resized(
     start: Callable[..., Running], manifest: Callable[..., str], image: Callable[[str], str], name: str,
     mpiboot: Callable[..., subprocess.CompletedProcess[str]],

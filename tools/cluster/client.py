@@ -63,6 +63,10 @@ class Client:
         """The answer to POST of an object."""
         return self._ask("POST", path, content)
 
+    def patch(self, path: str, content: object) -> Answer:
+        """The answer to PATCH, a merge of an object with what is there."""
+        return self._ask("PATCH", path, content, "application/merge-patch+json")
+
     def delete(self, path: str) -> Answer:
         """The answer to DELETE; what the object owns is deleted after it."""
         return self._ask("DELETE", path, {"propagationPolicy": "Background"})
@@ -81,10 +85,10 @@ class Client:
                 change = json.loads(line)
                 yield change["type"], change["object"]["metadata"]
 
-    def _ask(self, method: str, path: str, content: object) -> Answer:
+    def _ask(self, method: str, path: str, content: object, form: str = "application/json") -> Answer:
         data = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(  # noqa: S310 (the kubeconfig's server, always https)
-            self.server + path, data, {"Content-Type": "application/json"}, method=method)
+            self.server + path, data, {"Content-Type": form}, method=method)
         try:
             with self._open(request, timeout=SLOWEST) as answer:
                 return Answer(answer.status, answer.read().decode())
