@@ -121,9 +121,11 @@ def _known_hosts(directory: str, run: RunDir, config: BootConfig) -> str:
         text = ssh_client.known_hosts(public)  # one pair for everything: it is the workers' host key, too
     if text is None:
         if config.verify_hosts and config.ssh_dir:
+            halves = [name for name in ("id_rsa.pub", "authorized_keys") if keydir.read(directory, name) is None]
             raise keydir.KeysError(
-                f"{directory}/known_hosts is missing, so workers cannot be told from impostors; "
-                "mount it, or give that up: MPIBOOT_HOST_KEYS=off or --host-keys off"
+                f"{directory}/known_hosts is missing, so workers cannot be told from impostors; mount it, or, if one "
+                f"key pair serves for all, {' and '.join(halves) or 'a public key'} beside it; or give that up: "
+                "MPIBOOT_HOST_KEYS=off or --host-keys off"
             )
         return ""
     private.write(run.known_hosts, text)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bootstrap.conftest import eventually
 from tests.s3 import running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.bootstrap.conftest import Job
+    from tests.bootstrap.conftest import Job, Server
     from tests.s3 import Store
 
 
@@ -97,6 +98,19 @@ def test_without_boto3_one_line_says_how_to_add_it(job: Job, tmp_path: Path) -> 
     assert launch.ends() == 74
     assert "S3 data needs boto3, which is not in this image; add it in a Dockerfile FROM it: " in launch.stderr
     assert launch.stderr.count("\n") == 1
+
+
+def test_a_signal_ends_a_transfer(job: Job, misbehaving: Callable[..., Server], tmp_path: Path) -> None:
+    silent = misbehaving(lambda connection: connection.recv(1 << 20) and connection.recv(1))
+    for name, value in {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "s3cret",
+                        "AWS_ENDPOINT_URL": f"http://{silent.address}:{silent.port}"}.items():
+        (tmp_path / name).write_text(value)
+    launch = job.launch("true", options=(
+        "--download-from", "s3://bucket/x", "--download-to", tmp_path / "data", "--data-keys", tmp_path))  # fmt: skip
+    eventually(lambda: silent.connections)
+    launch.kill()
+    assert launch.ends() == 143
+    assert "ended by SIGTERM while data was moved" in launch.stderr
 
 
 def test_half_a_pair_is_refused(job: Job) -> None:

@@ -189,6 +189,18 @@ def test_a_worker_whose_launcher_never_comes_does_not_stay(with_secret: WithSecr
     assert "no launcher hello-master.hello." in shell("kubectl logs hello-worker-0")
 
 
+@pytest.mark.promise("C: the user's own Secret of three files is honoured")
+@pytest.mark.parametrize(("lacking", "pod"), [
+    ("id_rsa", "hello-master"), ("id_rsa.pub", "hello-master"), ("authorized_keys", "hello-worker-0")])
+def test_a_secret_without_a_key_is_one_line(with_secret: WithSecret, loaded: Loaded, lacking: str, pod: str) -> None:
+    shell = with_secret()
+    patch = f"""kubectl patch secret openmpi-secret --type json -p '[{{"op": "remove", "path": "/data/{lacking}"}}]'"""
+    shell(f"{patch}; {GENERATE.format(image=loaded('openmpi'))} --workers 1 --initTimeout 20 | kubectl apply -f -")
+    assert ended(shell, pod) == {pod: 2}
+    line, = (line for line in shell(f"kubectl logs {pod}").splitlines() if line.startswith("mpiboot: "))
+    assert lacking in line
+
+
 @pytest.mark.promise("C: S3 data is downloaded before the run and uploaded after it, with the secret's keys")
 def test_data_goes_in_before_the_run_and_out_after_it(
     with_secret: WithSecret, image_with_boto3: str, store: Store
