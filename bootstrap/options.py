@@ -108,7 +108,8 @@ COMMANDS = (
                 ("0", "printed, even if it is none"),
                 ("2", "the options or the hostfile are wrong"))),
     Command("worker", "Serve SSH to the launcher until told to stop.", "mpiboot worker [OPTIONS]", (
-                ("0", "ended by SIGTERM or SIGINT, or its launcher is gone"),
+                ("0", "its launcher is gone"),
+                ("128+N", "signal N ended it"),
                 ("2", "the options or the keys are wrong"),
                 ("74", "data could not be fetched or stored"),
                 ("124", "its launcher did not come in time"),

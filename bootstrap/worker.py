@@ -34,7 +34,10 @@ class Keys(NamedTuple):
 
 
 def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], None]) -> int:
-    """Serves until SIGTERM or SIGINT (0), until its launcher is gone (0), or until sshd ends by itself (its code)."""
+    """Serves until SIGTERM or SIGINT (128+N), until its launcher is gone (0), or until sshd ends by itself (its code).
+
+    A worker that is told to end has not succeeded: of a pod that ended with 0 Kubernetes forgets that it was evicted.
+    """
     keys = read_keys(config.ssh_dir)
     _check_capabilities()
     port = _free_port(config, log)
@@ -154,8 +157,9 @@ def _serve(
             log(f"sshd ended with code {code} before it listened on port {config.port}; its reason is above")
             return code or 1
         signals.wait(0.002)
-        if _told_to_end(signals):
-            return _end(sshd, signals)
+        if told := _told_to_end(signals):
+            _end(sshd, signals)
+            return 0 if told == DONE else 128 + told
     took = time.monotonic() - started
     log(f"SSH listens on {config.listen or 'all addresses'} port {config.port} after {took:.2f} s")
     if config.checkin:
@@ -170,7 +174,7 @@ def _serve(
             if told == DONE and launcher:
                 log(f"{launcher.why()}; this worker ends")
                 config.data.store(environ, signals)
-            return 0
+            return 0 if told == DONE else 128 + told
         if code is not None:
             log(f"sshd ended with code {code}")
             return code or 1
@@ -199,7 +203,7 @@ def _ended(pid: int) -> int | None:
     return code
 
 
-def _end(sshd: int, signals: Signals) -> int:
+def _end(sshd: int, signals: Signals) -> None:
     """Everything that runs here is told to end, and made to if it does not."""
     deadline = time.monotonic() + ENDING_MAY_TAKE
     for pid in (sshd, *reaper.descendants(os.getpid())):
@@ -208,14 +212,13 @@ def _end(sshd: int, signals: Signals) -> int:
         reaper.reap()
         left = reaper.descendants(os.getpid())
         if not left:
-            return 0
+            return
         if time.monotonic() > deadline:
             break
         signals.wait(0.05)
         signals.take()
     for pid in left:
         reaper.send(pid, signal.SIGKILL)
-    return 0
 
 
 def _check_in(config: WorkerConfig, log: Callable[[str], None]) -> None:

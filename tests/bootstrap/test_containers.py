@@ -199,7 +199,7 @@ def test_process_1_hands_on_signals_and_ends_at_once(pod: Pod) -> None:
         processes = [row[-1] for row in worker.top()["Processes"]]
         assert [line for line in processes if "sleep 600" in line] == []
         worker.kill("SIGTERM")
-        assert worker.wait(timeout=60)["StatusCode"] == 0, log(worker)
+        assert worker.wait(timeout=60)["StatusCode"] == 143, log(worker)
 
 
 def test_process_1_collects_orphans(pod: Pod) -> None:

@@ -103,7 +103,7 @@ def test_it_runs_as_another_user_without_capabilities(job: Job, tmp_path: Path) 
     # The shell of a system's user lets nobody work there: that the key was accepted is what matters.
     assert "Accepted publickey for games" in worker.stderr, done.stderr
     worker.kill()
-    assert worker.ends() == 0
+    assert worker.ends() == 128 + signal.SIGTERM
     assert list(tmp_path.glob("mpiboot-worker-*")) == []
 
 
@@ -161,7 +161,7 @@ def test_it_ends_cleanly_when_told_to(job: Job, number: int) -> None:
     job.start(0)
     worker = job.workers[0]
     worker.kill(number)
-    assert worker.ends() == 0
+    assert worker.ends() == 128 + number
     assert list(job.directory.glob("mpiboot-worker-*")) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((job.addresses[0], PORT), timeout=5)

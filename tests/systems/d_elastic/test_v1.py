@@ -1,4 +1,4 @@
-"""kubeflow.org/v1 on the node: its defaults and its labels."""
+"""kubeflow.org/v1 on the node: its defaults, its labels, and workers that are evicted."""
 
 from __future__ import annotations
 
@@ -44,3 +44,18 @@ def test_defaults_and_labels(shell: Shell, loaded: Callable[[str], str]) -> None
     found = shell.json(f"kubectl get mpijobs.v1.kubeflow.org {NAME} -o json")
     assert found["spec"]["dialect"] == "v1"
     assert found["status"]["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}
+
+
+@pytest.mark.promise("D: evicted workers are told as MPIJobEvicted with their number")
+def test_evicted_workers_are_told(shell: Shell, loaded: Callable[[str], str]) -> None:
+    volume = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}]}
+    text = job(loaded("openmpi"), "mpirun sleep 600", pod=volume,
+               volumeMounts=[{"name": "scratch", "mountPath": "/scratch"}])  # fmt: skip
+    shell("kubectl create -f -", given=text)
+    shell.until("it runs", lambda: "Running" in shell(
+        f"kubectl get mpijob {NAME} -o jsonpath='{{.status.conditions[*].type}}'"))  # fmt: skip
+    # The kubelet evicts a pod that fills what it was given.
+    shell(f"kubectl exec {NAME}-worker-1 -- dd if=/dev/zero of=/scratch/full bs=1M count=8 2>/dev/null")
+    told = "kubectl get events --field-selector reason=MPIJobEvicted -o jsonpath='{.items[*].message}'"
+    shell.until("an event", lambda: shell(told))
+    assert "1/2 workers are evicted" in shell(told)
