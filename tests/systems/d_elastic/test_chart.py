@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import uuid
 from pathlib import Path
@@ -29,7 +30,7 @@ VALUES: dict[str, Any] = {
     "namespace": {"create": True, "name": "machine-room"},
     "replicaCount": 3,
     "serviceAccount": {"create": True, "name": "conductor", "annotations": {"role": "mpi"}},
-    "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}},
+    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
     "nodeSelector": {"disk": "fast"},
     "tolerations": [{"key": "dedicated", "operator": "Exists"}],
     "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
@@ -52,8 +53,10 @@ def render(helm: Path) -> Render:
     """Objects by kind of what `helm template` makes of the chart with these values."""
 
     def rendered(**values: object) -> dict[str, dict[str, Any]]:
-        command = [str(helm), "template", "metal", str(CHART), "--namespace", "default", "--values", "-"]
-        done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, timeout=60)
+        # Without a cluster helm knows no version of one.
+        command = [str(helm), "template", "metal", str(CHART), "--kube-version", versions.KUBERNETES,
+                   "--namespace", "default", "--values", "-"]
+        done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
 
@@ -110,7 +113,7 @@ def release(helm: Path, cluster: Cluster, docker_engine: docker.DockerClient, na
     values = {"namespace": {"name": name}, "resources": {}, "settings": {"namespace": namespace, "peer-leases": ""}}
     jobs = Jobs(cluster, namespace)
     try:
-        shell(f"helm install {name} {CHART} -f - --wait --timeout 120s", given=yaml.safe_dump(values), timeout=150)
+        shell(f"helm install {name} {CHART} -f - --wait --timeout 120s", given=json.dumps(values), timeout=150)
         yield jobs
     finally:
         jobs.delete_all()
