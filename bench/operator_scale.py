@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WORKERS = 1000
 NODES = 10
-TIMES = 3
+TIMES = 2
 LIMIT = 600  # seconds; mpi-operator as it is allows itself 5 requests a second, which makes at least 200
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 OURS = "mpiboot/openmpi:latest"
 TIMES = 20
-LARGE = {8: 5, 32: 3}  # workers: samples
-GOALS = {8: 0.5, 32: 1.0}
 
 
 def measure() -> list[Row]:
@@ -31,28 +29,17 @@ def measure() -> list[Row]:
     with (namespace(api, "ours") as here, namespace(api, "peer") as there, namespace(api, "plain") as plain,
           _operators.ours(here), _operators.peer(there)):
 
-        def start(space: str, kind: Kind, workers: int = 2) -> float:
-            outcome = run(api, space, kind, workers, next(names))
+        def start(space: str, kind: Kind) -> float:
+            outcome = run(api, space, kind, 2, next(names))
             return outcome.first_rank - outcome.submitted
-
-        def after_last_sshd(space: str, kind: Kind, workers: int) -> float:
-            outcome = run(api, space, kind, workers, next(names))
-            return outcome.first_rank - outcome.listening
 
         for space, each in ((here, kind), (there, repaired)):
             start(space, each)  # the first one finds cold caches
         ours, peer, pod = in_turn(
             TIMES, lambda: start(here, kind), lambda: start(there, repaired), lambda: _plain_pod(api, plain))
         what = "submit to first rank, 2 workers"
-        rows = [Row(what, "s", ours, limit=0.65, beside=peer, beside_what="mpi-operator repaired"),
+        return [Row(what, "s", ours, limit=0.65, beside=peer, beside_what="mpi-operator repaired"),
                 Row(what, "s", ours, limit=2.0, beside=pod, beside_what="a plain pod")]
-        for workers, times in LARGE.items():
-            samples, others = in_turn(times, lambda n=workers: after_last_sshd(here, kind, n),  # type: ignore[misc]
-                                      lambda n=workers: after_last_sshd(there, repaired, n))  # type: ignore[misc]
-            others_said = ", ".join(f"{sample:.2f}" for sample in others)
-            rows.append(Row(f"last sshd accepting to first rank, {workers} workers", "s", samples, limit=GOALS[workers],
-                            note=f"mpi-operator repaired beside it: {others_said} s"))
-    return rows
 
 
 def _plain_pod(api: Client, space: str) -> float:

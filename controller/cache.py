@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.2  # seconds before a list is tried again; doubles up to LONGEST_PAUSE
 LONGEST_PAUSE = 15.0
+REMEMBERED = 10_000  # deleted objects; answers to our own writes are late by seconds, not by thousands of deletions
 
 
 class View(Protocol):
@@ -65,7 +66,7 @@ class Cache(Generic[V]):
         self._keep = keep
         self._by_key: dict[str, dict[str, V]] = {}
         self._gone: dict[str, dict[str, V]] = {}
-        self._deleted: dict[tuple[str, str], int] = {}  # versions at which objects went, until the next list
+        self._deleted: dict[tuple[str, str], int] = {}  # versions at which the latest objects went
 
     def of(self, key: str) -> Mapping[str, V]:
         """A job's objects by name."""
@@ -125,6 +126,8 @@ class Cache(Generic[V]):
         if view:
             # A late answer to one of our own writes must not bring the object back.
             self._deleted[view.namespace, view.name] = view.version
+            if len(self._deleted) > REMEMBERED:
+                del self._deleted[next(iter(self._deleted))]
             self._drop(view.key, view.name, view)
 
     async def _list(self) -> str:

@@ -38,12 +38,10 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectView:
-    """A Service or a ConfigMap. `digest` tells whether its contents are what we would write."""
+class BaseView:
+    """What all views tell."""
 
     meta: Meta
-    key: str
-    digest: str
 
     @property
     def namespace(self) -> str:
@@ -59,23 +57,18 @@ class ObjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class MpiJobView:
+class ObjectView(BaseView):
+    """A Service or a ConfigMap. `digest` tells whether its contents are what we would write."""
+
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class MpiJobView(BaseView):
     """The MPIJob itself, whole: there are few of them, and reading needs all of it."""
 
-    meta: Meta
     raw: Object
-
-    @property
-    def namespace(self) -> str:
-        return self.meta.namespace
-
-    @property
-    def name(self) -> str:
-        return self.meta.name
-
-    @property
-    def version(self) -> int:
-        return self.meta.version
 
     @property
     def key(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mpiboot.controller.view import Meta, job_key, meta
+from mpiboot.controller.view import BaseView, job_key, meta
 
 if TYPE_CHECKING:
     from mpiboot.controller.api import Object
@@ -14,10 +14,9 @@ Outcome = Literal["", "Complete", "Failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(BaseView):
     """A batch Job. `reason` and `message` belong to its failure."""
 
-    meta: Meta
     key: str
     suspended: bool
     outcome: Outcome
@@ -28,18 +27,6 @@ class JobView:
     started: str  # status.startTime
     completed: str
     ttl: int | None
-
-    @property
-    def namespace(self) -> str:
-        return self.meta.namespace
-
-    @property
-    def name(self) -> str:
-        return self.meta.name
-
-    @property
-    def version(self) -> int:
-        return self.meta.version
 
 
 def job_view(found: Object) -> JobView | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.controller.view import Meta, job_key, meta
+from mpiboot.controller.view import BaseView, job_key, meta
 from mpiboot.job import labels, sshd, wishes
 
 if TYPE_CHECKING:
@@ -16,10 +16,9 @@ _NORMAL = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 @dataclass(frozen=True, slots=True)
-class PodView:
+class PodView(BaseView):
     """A pod of some job. `why` says what is wrong with it or what it waits for, in one line, or is empty."""
 
-    meta: Meta
     key: str
     role: str  # launcher or worker
     index: int  # a worker's number; -1 for others
@@ -40,18 +39,6 @@ class PodView:
     began: str  # when its container that runs was started
     ended_at: str  # when its container ended; where nobody said, when it was ready for the last time
     unfit: str  # what its image lacks to take part in any job, in one line
-
-    @property
-    def namespace(self) -> str:
-        return self.meta.namespace
-
-    @property
-    def name(self) -> str:
-        return self.meta.name
-
-    @property
-    def version(self) -> int:
-        return self.meta.version
 
     @property
     def ended(self) -> bool:
