@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 PROGRAM = "horovodrun"
 COOLDOWN = "--blacklist-cooldown-range"
 SLOTS = "--slots-per-host"
-# Gloo waits so long for a rank that says nothing. Its own 30 s is how long training stands still after a loss: a rank
-# whose neighbour has noticed waits for that one. Ranks that only compute are not silent, a thread beside the training
-# answers for them; and those that wait for a joiner wait for horovodrun, not in gloo.
-GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "30"}
+# Gloo waits so long for a rank that says nothing: after a loss, training stands still for it where a neighbour has
+# noticed and the rank itself has not. Horovod waits no longer for a rank that joins, too, and gives the whole job up
+# then; only where that is mended, as in our images, a short time-out is safe.
+GLOO_TIMEOUT, SHORT, HOROVODS_OWN = "HOROVOD_GLOO_TIMEOUT_SECONDS", "4", "30"
+JOINERS = "MPIBOOT_HOROVOD_JOINERS"
 # Without a range a worker that failed once is never used again under its name, and a replaced one has the same name.
 # horovodrun doubles the first number before each pause. Dead workers are off the list before the first pause ends.
 COOLDOWN_RANGE = ("5", "20")
@@ -39,4 +40,4 @@ def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
 
 def with_defaults(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment; what the user set in it stays."""
-    return {**GLOO_TIMEOUT, **environ}
+    return {GLOO_TIMEOUT: SHORT if environ.get(JOINERS) == "awaited" else HOROVODS_OWN, **environ}

@@ -130,6 +130,8 @@ def test_what_a_user_says_to_horovodrun_stays() -> None:
     assert horovod.completed(("python", "train.py"), 4) == ("python", "train.py")
     assert horovod.with_defaults({"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "60"
     assert horovod.with_defaults({})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "30"
+    ours = {"MPIBOOT_HOROVOD_JOINERS": "awaited"}
+    assert horovod.with_defaults(ours)["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "4"
 
 
 def test_the_script_is_found_in_a_command_line() -> None:
