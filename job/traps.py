@@ -98,15 +98,10 @@ def user(job: Job, role: str, replica: Replica, settings: Settings) -> Iterator[
 
 def homes(container: Mapping[str, Any]) -> set[str]:
     """The users whose homes a container's own settings name."""
-    env = [item for item in container.get("env") or () if isinstance(item, dict)]
-    mounts = [item for item in container.get("volumeMounts") or () if isinstance(item, dict)]
-    texts = [
-        *words_of(container),
-        str(container.get("workingDir")),
-        *(str(item.get("value")) for item in env),
-        *(str(item.get("mountPath")) for item in mounts),
-    ]
-    named = {str(item.get("value")) for item in env if item.get("name") in ("USER", "LOGNAME")}
+    env = {item.get("name"): str(item.get("value")) for item in container.get("env") or () if isinstance(item, dict)}
+    # Where data is mounted, and in other variables, /home may be anything.
+    texts = [*words_of(container), str(container.get("workingDir")), env.get("HOME", "")]
+    named = {env[name] for name in ("USER", "LOGNAME") if name in env}
     return {name for text in texts for name in HOME.findall(text)} | named
 
 

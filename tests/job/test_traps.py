@@ -73,6 +73,12 @@ TRAPS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "keys of this very user": (
         {"spec.sshAuthMountPath": "/home/user/.ssh", f"Worker.{CONTAINER}.workingDir": "/home/user/work"}, []),
+    "keys of another user, by a variable": (
+        {"spec.sshAuthMountPath": "/home/user/.ssh", f"Worker.{CONTAINER}.env": [{"name": "USER", "value": "me"}]},
+        [f"{WORKER}: speaks of /home/me, but the SSH keys are in /home/user/.ssh: is that its user?"],
+    ),
+    "data below /home": (
+        {"spec.sshAuthMountPath": "/home/user/.ssh", f"Worker.{CONTAINER}.env": [{"name": "DATA", "value": "/home/data"}]}, []),
     "the old agent": (
         {f"Launcher.{CONTAINER}.env": [{"name": "OMPI_MCA_plm_rsh_agent", "value": "/etc/mpi/kubexec.sh"}]},
         [f"{LAUNCHER}: there is no kubexec.sh any more: ranks are started by SSH; leave that setting out"],
