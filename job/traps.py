@@ -98,7 +98,8 @@ def user(job: Job, role: str, replica: Replica, settings: Settings) -> Iterator[
 
 def homes(container: Mapping[str, Any]) -> set[str]:
     """The users whose homes a container's own settings name."""
-    env = {item.get("name"): str(item.get("value")) for item in container.get("env") or () if isinstance(item, dict)}
+    given = [item for item in container.get("env") or () if isinstance(item, dict)]
+    env = {str(item.get("name")): str(item.get("value")) for item in given}
     # Where data is mounted, and in other variables, /home may be anything.
     texts = [*words_of(container), str(container.get("workingDir")), env.get("HOME", "")]
     named = {env[name] for name in ("USER", "LOGNAME") if name in env}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mpiboot.job.convert import convert
 from mpiboot.job.manifest import Manifest, load
 from mpiboot.job.plan import Plan, plan
 from mpiboot.job.problems import ManifestError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mpiboot.job.material import SshMaterial
 
 GOOD = ("cert-guide.yaml", "odd.yaml", "pi.yaml", "root-working-launcher.yaml")
+
+OLD = ("v1.yaml", "v1alpha1.yaml", "v1alpha2.yaml")
 
 
 def objects(found: Plan) -> list[Any]:
@@ -115,6 +118,22 @@ def test_whatever_stands_wherever_ends_in_a_plan_or_in_words(
         for value in ODD_VALUES if path else ():
             data = replaced(given, path, value)
             outcomes[outcome(Manifest(data, name), material)] += 1
+    assert min(outcomes.values()) > 50
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_old_manifests_too_and_what_can_run_can_be_converted(
+    manifest: Callable[[str], Manifest], material: SshMaterial, name: str
+) -> None:
+    given = manifest(name).data
+    outcomes = {"plan": 0, "words": 0}
+    for path in places(given):
+        for value in ODD_VALUES if path else ():
+            changed = Manifest(replaced(given, path, value), name)
+            result = outcome(changed, material)
+            outcomes[result] += 1
+            if result == "plan":
+                assert outcome(load(convert(changed, Settings()), "converted.yaml"), material) == "plan"
     assert min(outcomes.values()) > 50
 
 
