@@ -30,9 +30,8 @@ def findings(data: Json, lines: Mapping[Path, int]) -> Iterator[Problem]:
     """What is to be said about one document."""
     if not isinstance(data, dict):
         return
-    if "kind" not in data and "apiVersion" not in data:
-        if SURE_SIGNS & data.keys():
-            yield from values(data, lines)
+    if is_values(data):
+        yield from values(data, lines)
         return
     items = data.get("items")
     if isinstance(items, list) and str(data.get("kind")).endswith("List"):
@@ -40,6 +39,11 @@ def findings(data: Json, lines: Mapping[Path, int]) -> Iterator[Problem]:
             yield from of_object(item, ("items", index), lines)
     else:
         yield from of_object(data, (), lines)
+
+
+def is_values(data: Json) -> bool:
+    """Whether a document holds values of the chart, right or wrong."""
+    return isinstance(data, dict) and not {"kind", "apiVersion"} & data.keys() and bool(SURE_SIGNS & data.keys())
 
 
 def of_object(data: Json, path: Path, lines: Mapping[Path, int]) -> Iterator[Problem]:

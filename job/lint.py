@@ -24,7 +24,8 @@ def lint(text: str, source: str, settings: Settings | None = None) -> tuple[Prob
     """All findings, in the file's order. Raises ManifestError for a file that is nothing one could look at."""
     documents = [(data, lines) for data, lines, _ in Documents(text, source)]
     others = [problem for data, lines in documents for problem in families.findings(data, lines)]
-    if others and not any(isinstance(data, dict) and data.get("kind") == "MPIJob" for data, _ in documents):
+    has_job = any(isinstance(data, dict) and data.get("kind") == "MPIJob" for data, _ in documents)
+    if not has_job and (others or any(families.is_values(data) for data, _ in documents)):
         return tuple(in_order(others))
     manifest = load(text, source)
     return tuple(in_order([*of_job(manifest, settings or Settings()), *others]))

@@ -107,3 +107,8 @@ items:
         "f.yaml:5: items[0].apiVersion: Kubernetes takes no such definition since 1.22: apply deploy/crd.yaml, which has all versions",
         "f.yaml:10: items[1].metadata: demo-master was made by the package openmpi: mpiboot generate openmpi makes the job anew",
     ]
+
+
+def test_the_charts_own_values_are_fine() -> None:
+    values = Path(__file__).parents[2] / "deploy" / "chart" / "values.yaml"
+    assert lint(values.read_text(), "values.yaml") == ()
