@@ -27,6 +27,8 @@ class Setting(NamedTuple):
     interface: str
     ranks_a_host: str
     root: bool
+    # Open MPI 4 ends with an error where `mpirun -x` meets the list of names to forward, and horovodrun always says -x.
+    list_beside_x: bool = True
 
 
 def build(environ: Mapping[str, str], setting: Setting, forward: Collection[str]) -> dict[str, str]:
@@ -45,6 +47,8 @@ def build(environ: Mapping[str, str], setting: Setting, forward: Collection[str]
     names = matching(result, [*forward, *ALWAYS_FORWARDED])
     # Hydra hands on all of its environment; Open MPI what this list names.
     given = result.get("OMPI_MCA_mca_base_env_list", "")
+    if not (setting.list_beside_x or forward or given):
+        return result
     result["OMPI_MCA_mca_base_env_list"] = ";".join(dict.fromkeys([*filter(None, given.split(";")), *names]))
     return result
 

@@ -249,4 +249,5 @@ def _setting(told: Told, ready: Ready, usable: list[Entry]) -> environment.Setti
         interface=interface.towards(first.place.address) if first and first.place else "",
         ranks_a_host=str(slots.pop()) if len(slots) == 1 else "",
         root=os.geteuid() == 0,
+        list_beside_x=not (ready.mpi.family == "OpenMPI" and ready.mpi.version.startswith("4.")),
     )

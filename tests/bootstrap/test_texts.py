@@ -177,6 +177,15 @@ def test_variables_are_forwarded_by_name_or_beginning_and_secrets_never() -> Non
     assert "MPIBOOT_TOKEN" not in {*listed, *made}
 
 
+def test_no_list_keeps_users_of_open_mpi_4_from_minus_x_unless_it_was_asked_for() -> None:
+    older = SETTING._replace(list_beside_x=False)
+    environ = {"PATH": "/bin", "LD_LIBRARY_PATH": "/l", "X": "1"}
+    assert "OMPI_MCA_mca_base_env_list" not in environment.build(environ, older, ())
+    assert environment.build(environ, older, ("X",))["OMPI_MCA_mca_base_env_list"] == "X;PATH;LD_LIBRARY_PATH"
+    given = {**environ, "OMPI_MCA_mca_base_env_list": "X"}
+    assert environment.build(given, older, ())["OMPI_MCA_mca_base_env_list"] == "X;PATH;LD_LIBRARY_PATH"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

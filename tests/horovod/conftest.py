@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import docker
 
-WITHIN = 240
+# horovodrun imports the framework a dozen times before it starts anything: minutes on a busy machine.
+WITHIN = 540
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Tag = Callable[[str], str]
     Run = Callable[..., Trained]
 
+pytestmark = [pytest.mark.timeout(600)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # No single quotes: it is between two of them on a command line. %s is the framework.
 WHERE = """
@@ -92,7 +93,7 @@ def test_job_of_the_old_documentation_runs_as_it_was_printed(
     image: Tag, mpiboot: Callable[..., subprocess.CompletedProcess[str]], name: str
 ) -> None:
     image("horovod-tensorflow")
-    done = mpiboot("run", "--engine", "docker", "--name", name, "-f", str(EXAMPLES / "mpi-hvd.yaml"), timeout=240)
+    done = mpiboot("run", "--engine", "docker", "--name", name, "-f", str(EXAMPLES / "mpi-hvd.yaml"), timeout=540)
     assert done.returncode == 0, done.stderr
     losses = [float(loss) for loss in re.findall(r"step \d+ loss ([\d.]+) size 2", done.stdout)]
     assert len(losses) == 11
