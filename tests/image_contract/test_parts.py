@@ -75,7 +75,8 @@ def test_other_images_get_the_jobs_command_with_the_jobs_host_key() -> None:
     assert command is not None
     assert command[:2] == ["/bin/sh", "-c"]
     assert "exec /usr/sbin/sshd -De" in command[2]
-    assert "HostKey='/home/a b/.ssh/id_rsa'" in command[2]
+    assert "key='/home/a b/.ssh/id_rsa'" in command[2]
+    assert 'HostKey=\\"$key\\"' in command[2]
 
 
 # -- accounts --
