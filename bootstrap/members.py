@@ -25,7 +25,7 @@ class Members:
     ) -> None:
         self._config, self._picture, self._run, self._client, self._log = config, picture, run, client, log
         self._ready = [host.name for host in picture.ready()]
-        self._known = self._places()
+        self._known: list[tuple[object, ...]] = []  # until the first look ssh knows only who was ready
 
     def look(self) -> None:
         """Publish what is new, and say who came and who went."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +59,22 @@ def test_workers_that_come_and_go_are_listed_and_told_once(job: Job) -> None:
     end.touch()
     assert launch.ends() == 0
     assert launch.stderr.count(" workers: ") == 3
+
+
+def test_a_worker_that_comes_later_is_reached_as_the_first_ones_are(job: Job) -> None:
+    finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
+    job.start(0)
+    launch = job.launch("sh", "-c", POLL, finder, end, "--host-discovery-script", finder, options=("--min-workers", 1))
+    launch.says(f"listed: {job.name(0)}:2 \n")
+    job.start(1)
+    launch.says(f"listed: {job.name(0)}:2 {job.name(1)}:2 \n")
+    [config] = job.directory.glob("mpiboot-launch-*/ssh_config")
+    for index in (0, 1):
+        told = subprocess.run(["ssh", "-G", "-F", config, job.name(index)], capture_output=True, text=True, check=True)
+        assert f"hostname {job.addresses[index]}\n" in told.stdout
+        assert "serveraliveinterval 3\n" in told.stdout
+    end.touch()
+    assert launch.ends() == 0
 
 
 def test_a_job_begins_with_as_many_workers_as_its_ranks_need(job: Job) -> None:
