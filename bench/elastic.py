@@ -51,7 +51,7 @@ def _grow_and_shrink(job: Training) -> dict[str, float]:
 def _killed(job: Training) -> dict[str, float]:
     began = job.kill(1)
     goes_on = job.until(2, began)
-    back = job.until(3, began, steps=5)
+    back = job.until(3, goes_on, steps=5)
     return {"killed in training (3 ranks): training goes on": goes_on - began,
             "killed in training: its successor takes part": back - began}  # fmt: skip
 
