@@ -92,14 +92,17 @@ def test_no_launcher_fails_though_a_worker_is_late(shell: Shell, manifest: Calla
 
 @pytest.mark.promise("E: all processes run as user 1000")
 def test_all_processes_run_as_user_1000(shell: Shell, manifest: Callable[..., str]) -> None:
-    text = manifest("sh").replace("- sh\n", "- sh\n            - -c\n            - id -u; sleep 8\n")
+    stays = "id -u; until [ -e /tmp/looked ]; do sleep 0.2; done"
+    text = manifest("sh").replace("- sh\n", f"- sh\n            - -c\n            - '{stays}'\n")
     shell("kubectl create -f - -n $NAMESPACE", given=text)
-    shell.until("both ranks", lambda: follow(shell, wait=False).split() == ["1000", "1000"])
+    shell.until("both ranks", lambda: follow(shell, wait=False).splitlines().count("1000") == 2)
     pods = shell(f"kubectl get pods -l {POD} -o name").split()
     assert len(pods) == 3
     for pod in pods:
         users = shell(f"kubectl exec {pod} -- sh -c 'stat -c %u /proc/[0-9]*' 2>/dev/null")
         assert set(users.split()) == {"1000"}, pod
+    for pod in pods:
+        shell(f"kubectl exec {pod} -- touch /tmp/looked")
     assert shell.ended(NAME) == "Succeeded", shell.told()
 
 
