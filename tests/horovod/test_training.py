@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Tag = Callable[[str], str]
     Run = Callable[..., Trained]
 
-pytestmark = [pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(1200)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # No single quotes: it is between two of them on a command line. %s is the framework.
 WHERE = """

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.engines.conftest import Running
     from tests.systems.shell import Shell
 
+# Four sizes, and each time every rank imports its framework.
+pytestmark = [pytest.mark.timeout(1200)]
 LONG = 240.0  # seconds for ranks to import their framework on a busy machine
 SIZE = re.compile(r"step \d+ loss \S+ size (\d+)")
 
