@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import Unavailable
+from mpiboot.controller import crd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SLOWEST = 300.0  # seconds for anything; a sample that takes longer is a fault, not a measurement
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OK, CREATED, GONE = 200, 201, 404
 
 
@@ -37,7 +39,11 @@ def client(*tags: str) -> Client:
         raise Unavailable(f"{' and '.join(missing)}; get them with: .venv/bin/python tools/cluster build bench")
     for tag in tags:
         images.load(tag)
-    return Client(NODE.kubeconfig)
+    api = Client(NODE.kubeconfig)
+    if not exists(api, f"{CRDS}/{crd.NAME}"):
+        create(api, CRDS, crd.crd())
+    wait("the CRD to be served", lambda: exists(api, f"/apis/{crd.GROUP}/v1/{crd.PLURAL}"))
+    return api
 
 
 def tested() -> dict[str, str]:
