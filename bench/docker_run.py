@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 
+from bench._engine import engine
 from bench._launch import MPIBOOT, PATIENCE
 from bench.harness import Row, Unavailable, in_turn
-from mpiboot.containers import NoEngineError, connect, docker_cli
+from mpiboot.containers import docker_cli
 
 IMAGE = "mpiboot/openmpi:latest"
 BY_HAND = Path(__file__).with_name("_by_hand.sh")
@@ -70,11 +70,7 @@ def _first_rank_and_all(command: list[str]) -> tuple[float, float]:
 
 
 def _check() -> None:
-    try:
-        with closing(connect()) as client:
-            if not client.images.list(IMAGE):
-                raise Unavailable(f"the image {IMAGE}; get it with: make images NAMES=openmpi")
-    except NoEngineError as error:
-        raise Unavailable(f"a Docker engine ({error}); get it with: make engine") from error
+    with engine(IMAGE):
+        pass
     if not os.environ.get("DOCKER_HOST", "unix://").startswith("unix://"):
         raise Unavailable("a Docker engine of its own: the script's bind mounts do not reach another machine")

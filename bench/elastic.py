@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from bench._elastic import Training, training
+from bench._engine import engine
 from bench.docker_run import versions  # noqa: F401 (what the runner asks for)
-from bench.harness import Row, Unavailable
-from mpiboot.containers import NoEngineError, connect
+from bench.harness import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,12 +75,8 @@ def _cut(job: Training) -> dict[str, float]:
 
 
 def _check() -> None:
-    try:
-        engine = connect()
-    except NoEngineError as error:
-        raise Unavailable("a Docker engine; get it with: make engine") from error
-    if not engine.images.list(IMAGE):
-        raise Unavailable(f"the image {IMAGE}; get it with: make images NAMES=horovod-torch")
+    with engine(IMAGE):
+        pass
 
 
 def _wait(holds: Callable[[], bool]) -> None:

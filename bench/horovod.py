@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench._engine import engine
 from bench._images_pair import execute
 from bench._launch import MPIBOOT
-from bench.harness import Row, Unavailable, in_turn
-from mpiboot.containers import NoEngineError, connect, docker_cli
+from bench.harness import Row, in_turn
+from mpiboot.containers import docker_cli
 from mpiboot.images.matrix import load
 
 if TYPE_CHECKING:
@@ -27,24 +28,20 @@ ASK = "import time; t = time.monotonic(); import {0}, horovod.{0}; print('took',
 
 
 def measure() -> list[Row]:
-    try:
-        engine = connect()
-    except NoEngineError as missing:
-        raise Unavailable(f"a Docker engine ({missing}); get it with: make engine") from None
-    with closing(engine):
+    with engine() as client:
         _mpiboot("images", "build", *[f"horovod-{framework}" for framework in GOALS])
-        return [row for framework in GOALS for row in _rows(engine, framework)]
+        return [row for framework in GOALS for row in _rows(client, framework)]
 
 
 def versions() -> dict[str, str]:
-    with closing(connect()) as engine:
+    with engine() as client:
         told = {}
         for framework in GOALS:
             ask = f"import importlib.metadata as m; print(m.version('{framework.replace('flow', 'flow-cpu')}'))"
-            answer = engine.containers.run(f"mpiboot/horovod-{framework}", ["python", "-c", ask], remove=True)
+            answer = client.containers.run(f"mpiboot/horovod-{framework}", ["python", "-c", ask], remove=True)
             told[framework] = answer.decode().strip()
-        horovod = engine.images.get("mpiboot/horovod-torch").labels["org.opencontainers.image.version"]
-        return {"docker": str(engine.version()["Version"]), "horovod": horovod, **told}
+        horovod = client.images.get("mpiboot/horovod-torch").labels["org.opencontainers.image.version"]
+        return {"docker": str(client.version()["Version"]), "horovod": horovod, **told}
 
 
 def _rows(engine: docker.DockerClient, framework: str) -> list[Row]:

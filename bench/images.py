@@ -7,15 +7,16 @@ import re
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench._engine import engine
 from bench._images_pair import execute, two_containers
 from bench._launch import MPIBOOT
 from bench._peers_image import peers_image
-from bench.harness import Row, Unavailable, in_turn
-from mpiboot.containers import NoEngineError, connect, docker_cli
+from bench.harness import Row, in_turn
+from mpiboot.containers import docker_cli
 from mpiboot.images.base import bootstrap
 
 if TYPE_CHECKING:
@@ -42,20 +43,16 @@ RUN apt-get update && apt-get install -y --no-install-recommends openmpi-bin {cl
 
 
 def measure() -> list[Row]:
-    try:
-        engine = connect()
-    except NoEngineError as missing:
-        raise Unavailable(f"a Docker engine ({missing}); get it with: make engine") from None
-    with closing(engine):
+    with engine() as client:
         _build(*RUNTIMES, *[f"{name}-dev" for name in RUNTIMES])
-        return [*_sizes(engine), *_latency(engine), _build_time(), _check_time()]
+        return [*_sizes(client), *_latency(client), _build_time(), _check_time()]
 
 
 def versions() -> dict[str, str]:
-    with closing(connect()) as engine:
+    with engine() as client:
         label = "org.opencontainers.image.version"
-        told = {name: engine.images.get(f"mpiboot/{name}").labels[label] for name in RUNTIMES}
-        return {"docker": str(engine.version()["Version"]), **told}
+        told = {name: client.images.get(f"mpiboot/{name}").labels[label] for name in RUNTIMES}
+        return {"docker": str(client.version()["Version"]), **told}
 
 
 def _build(*names: str) -> None:

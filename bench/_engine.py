@@ -1,0 +1,29 @@
+"""The Docker engine that a row needs."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from bench.harness import Unavailable
+from mpiboot.containers import NoEngineError, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import docker
+
+
+@contextmanager
+def engine(*images: str) -> Iterator[docker.DockerClient]:
+    """A client of the engine, on which these of our images are; Unavailable says what is missing."""
+    try:
+        client = connect()
+    except NoEngineError as missing:
+        raise Unavailable(f"a Docker engine ({missing}); get it with: make engine") from None
+    with closing(client):
+        for tag in images:
+            if not client.images.list(tag):
+                name = tag.rpartition("/")[2].partition(":")[0]
+                raise Unavailable(f"the image {tag}; get it with: make images NAMES={name}")
+        yield client
