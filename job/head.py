@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from mpiboot.job import names
 from mpiboot.job.units import DEFAULT_PER_NODE
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from mpiboot.job.model import Dialect
 
 
-@dataclass(frozen=True)
-class Head:
-    """Kind and metadata of an MPIJob, checked."""
+class OfJob(TypedDict):
+    """What a Job takes over from its head."""
 
     api_version: str
     dialect: Dialect
@@ -26,6 +25,13 @@ class Head:
     uid: str | None
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Head:
+    """Kind and metadata of an MPIJob, checked."""
+
+    of_job: OfJob
     units_per_node: int = DEFAULT_PER_NODE  # the installation's, for v1alpha1
 
 
@@ -41,7 +47,7 @@ def read(root: Fields, dialect: Dialect, units_per_node: int) -> Head:
     namespace = metadata.text("namespace", "default") or "default"
     if fault := names.label_fault(namespace, may_start_with_digit=True):
         metadata.note("namespace", f"{namespace!r} {fault}")
-    return Head(
+    of_job = OfJob(
         api_version=str(root.get("apiVersion")),
         dialect=dialect,
         name=name,
@@ -49,5 +55,5 @@ def read(root: Fields, dialect: Dialect, units_per_node: int) -> Head:
         uid=metadata.text("uid"),
         labels=metadata.texts("labels"),
         annotations=metadata.texts("annotations"),
-        units_per_node=units_per_node,
     )
+    return Head(of_job, units_per_node)

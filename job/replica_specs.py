@@ -32,13 +32,9 @@ IDLERS = (("sleep",), ("tail", "-f", "/dev/null"))
 
 
 def launcher(replicas: Fields, main: str) -> Replica:
-    if replicas.get("Launcher") is None:
-        replicas.note("Launcher", "must be given: it is the pod that runs mpirun")
+    fields = v2beta1.launcher_fields(replicas)
+    if fields is None:
         return Replica(1, {}, "Never")
-    fields = replicas.mapping("Launcher")
-    count = fields.integer("replicas")
-    if count not in (None, 1):
-        fields.note("replicas", f"must be 1, is {count}")
     return Replica(1, template(fields, main), restart_policy(fields, RESTART_POLICIES))
 
 

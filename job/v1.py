@@ -25,13 +25,7 @@ def read(head: Head, spec: Fields) -> Job:
     replicas.known("Launcher", "Worker")
     main = spec.text("mainContainer", "") or ""
     return Job(
-        name=head.name,
-        namespace=head.namespace,
-        uid=head.uid,
-        api_version=head.api_version,
-        dialect=head.dialect,
-        labels=head.labels,
-        annotations=head.annotations,
+        **head.of_job,
         slots_per_worker=spec.integer("slotsPerWorker", minimum=1) or 1,
         implementation=spec.choice("mpiImplementation", v2beta1.IMPLEMENTATIONS, "OpenMPI"),
         ssh_auth_mount_path=v2beta1.mount_path(spec),

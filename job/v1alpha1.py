@@ -38,13 +38,7 @@ def read(head: Head, spec: Fields) -> Job:
     workers, each = size(spec, template, resource, head.units_per_node)
     backoff = spec.integer("backoffLimit", minimum=0)
     return Job(
-        name=head.name,
-        namespace=head.namespace,
-        uid=head.uid,
-        api_version=head.api_version,
-        dialect=head.dialect,
-        labels=head.labels,
-        annotations=head.annotations,
+        **head.of_job,
         slots_per_worker=spec.integer("slotsPerWorker", minimum=1) or each or 1,
         ssh_auth_mount_path=v2beta1.mount_path(spec),
         launcher_creation_policy="WaitForWorkersReady",

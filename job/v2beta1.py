@@ -38,13 +38,7 @@ def read(head: Head, spec: Fields) -> Job:
     replicas.known("Launcher", "Worker")
     slots = spec.integer("slotsPerWorker", minimum=0)
     return Job(
-        name=head.name,
-        namespace=head.namespace,
-        uid=head.uid,
-        api_version=head.api_version,
-        dialect=head.dialect,
-        labels=head.labels,
-        annotations=head.annotations,
+        **head.of_job,
         slots_per_worker=1 if slots is None else slots,
         implementation=spec.choice("mpiImplementation", IMPLEMENTATIONS, "OpenMPI"),
         ssh_auth_mount_path=mount_path(spec),
@@ -66,14 +60,20 @@ def mount_path(spec: Fields) -> str:
 
 
 def launcher(replicas: Fields) -> Replica:
+    fields = launcher_fields(replicas)
+    return Replica(1, {}, "OnFailure") if fields is None else replica(fields, 1, "OnFailure")
+
+
+def launcher_fields(replicas: Fields) -> Fields | None:
+    """What is said of the launcher, of which there is one; None after noting that nothing is."""
     if replicas.get("Launcher") is None:
         replicas.note("Launcher", "must be given: it is the pod that runs mpirun")
-        return Replica(1, {}, "OnFailure")
+        return None
     fields = replicas.mapping("Launcher")
     count = fields.integer("replicas")
     if count not in (None, 1):
         fields.note("replicas", f"must be 1, is {count}")
-    return replica(fields, 1, "OnFailure")
+    return fields
 
 
 def worker(replicas: Fields) -> Replica | None:
