@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpiboot.bootstrap.exit import NO_DATA
@@ -147,21 +148,16 @@ def at_once(move: Callable[[Item], None], items: Sequence[Item]) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-class told:  # noqa: N801 (read as a sentence: with told(...))
+@contextmanager
+def told(what: str) -> Iterator[None]:
     """What the library raises becomes one line that says what was to be done."""
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        from boto3.exceptions import Boto3Error
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        if isinstance(error, (Boto3Error, BotoCoreError, ClientError)):
-            raise UserError(f"{self._what}: {' '.join(str(error).split())}") from error
+    try:
+        yield
+    except (Boto3Error, BotoCoreError, ClientError) as error:
+        raise UserError(f"{what}: {' '.join(str(error).split())}") from error
 
 
 if __name__ == "__main__":
