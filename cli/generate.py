@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mpiboot.cli.table import Table, TableGroup
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from mpiboot.job.prototypes.prototype import Manifests, Prototype
 
 # name -> where it lives, what it makes. Only the one that is asked for is imported.
-PROTOTYPES: dict[str, tuple[str, str]] = {
+PROTOTYPES: Table = {
     "mpi-operator": ("mpiboot.controller.prototype:OPERATOR", "The operator's installation."),
     "mpi-job-simple": ("mpiboot.job.prototypes.mpi_job:SIMPLE", "An MPIJob for a number of GPUs."),
     "mpi-job-custom": ("mpiboot.job.prototypes.mpi_job:CUSTOM", "An MPIJob of so many workers with GPUs."),
@@ -39,14 +39,14 @@ class OneLine(click.Command):
             raise UserError(f"{self.name}: {error.format_message()}") from None
 
 
-class Prototypes(click.Group):
+class Prototypes(TableGroup):
     """A command for each prototype, with an option for each of its parameters."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(PROTOTYPES)
+    table = PROTOTYPES
+    section = "Prototypes"
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
-        return command(name) if name in PROTOTYPES else None
+    def command_of(self, name: str, entry: Prototype) -> click.Command:
+        return command(name, entry)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -54,10 +54,6 @@ class Prototypes(click.Group):
         if args[0] not in PROTOTYPES:
             unknown(args[0])
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
-        with formatter.section("Prototypes"):
-            formatter.write_dl([(name, text) for name, (_, text) in PROTOTYPES.items()])
 
 
 @click.group(cls=Prototypes, subcommand_metavar="PROTOTYPE NAME [--PARAMETER VALUE]...")
@@ -69,10 +65,8 @@ def generate() -> None:
     """
 
 
-def command(name: str) -> click.Command:
+def command(name: str, prototype: Prototype) -> click.Command:
     """The command that prints this prototype."""
-    module, attribute = PROTOTYPES[name][0].split(":")
-    prototype: Prototype = getattr(importlib.import_module(module), attribute)
     parameters: list[click.Parameter] = [
         click.Argument(["component"], required=False, metavar="NAME"),
         *(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
 from mpiboot import __version__
+from mpiboot.cli.table import Table, TableGroup
 from mpiboot.job.errors import UserError
 
 # name -> where it lives, what it does. The table keeps `mpiboot --help` from importing docker and the rest.
-COMMANDS: dict[str, tuple[str, str]] = {
+COMMANDS: Table = {
     "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine."),
     "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
@@ -30,26 +30,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands' names and imports one when it is used."""
+class Commands(TableGroup):
+    """All commands of `mpiboot`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
-        if name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[name][0].split(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+    table = COMMANDS
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mpiboot")
 def root() -> None:
     """Run MPI programs on many machines, from a laptop to a Kubernetes cluster.
