@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -290,6 +291,14 @@ def _leads(operator: Operator) -> bool:
 def operator(start_operator: Callable[..., Operator]) -> Operator:
     """The operator of most tests: one for all of them."""
     return start_operator("--no-leader-election")
+
+
+@pytest.fixture
+def unwatched(operator: Operator) -> Iterator[None]:
+    """The operator of most tests, which minds all namespaces, stands still meanwhile."""
+    operator.process.send_signal(signal.SIGSTOP)
+    yield
+    operator.process.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from cluster.places import Home
 from tests.controller.conftest import PATIENCE, REPOSITORY, Client, World, eventually, holds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tests.controller.conftest import Operator
 
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
-@pytest.fixture(autouse=True)
-def _alone(operator: Operator) -> Iterator[None]:
-    """The operator of the other tests, which minds all namespaces, stands still meanwhile."""
-    operator.process.send_signal(signal.SIGSTOP)
-    yield
-    operator.process.send_signal(signal.SIGCONT)
+pytestmark = pytest.mark.usefixtures("unwatched")
 
 
 @pytest.fixture

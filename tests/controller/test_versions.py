@@ -47,6 +47,7 @@ def start(world: World, workers: int) -> None:
     eventually("Running", lambda: world.condition("Running").get("status") == "True")
 
 
+@pytest.mark.usefixtures("unwatched")  # or the operator writes between a test's reading and its writing
 @pytest.mark.parametrize("version", VERSIONS)
 def test_nothing_is_lost_whichever_version_a_job_goes_through(bare_world: World, version: str) -> None:
     world = bare_world

@@ -58,7 +58,8 @@ def test_a_job_grows_and_shrinks_without_a_restart(
     out, err = "".join(running.out), "".join(running.err)
     assert "no rank on" not in out
     ranks = [line for line in out.splitlines() if "rank on" in line]
-    assert ranks[:3] == [f"rank on {name}-worker-{index}" for index in range(3)]
+    # The job may have begun with either of the two.
+    assert sorted(ranks[:3]) == [f"rank on {name}-worker-{index}" for index in range(3)]
     if ours:
         assert "mpiboot: 2 -> 3 workers: + worker-2" in err
 

@@ -74,9 +74,9 @@ def grows_and_shrinks(shell: Shell, resize: Callable[[Shell, int], None]) -> Non
     assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0]
     output = shell(LAUNCHER)
     assert "no rank on" not in output
-    assert [line for line in output.splitlines() if line.startswith("rank on")][:3] == [
-        f"rank on {NAME}-worker-{index}" for index in range(3)
-    ]
+    ranks = [line for line in output.splitlines() if line.startswith("rank on")]
+    # The job may have begun with either of the two.
+    assert sorted(ranks[:3]) == [f"rank on {NAME}-worker-{index}" for index in range(3)]
 
 
 @pytest.mark.promise("D: a horovodrun job with the discovery script runs")
