@@ -39,7 +39,7 @@ class Queue:
         self._again: set[str] = set()  # added while running
         self._later: dict[str, asyncio.TimerHandle] = {}
         self._failures: dict[str, int] = {}
-        self._rests: dict[str, float] = {}  # until when a key is not handled, by the loop's clock
+        self._rests: dict[str, asyncio.TimerHandle] = {}  # until when a key is not handled
 
     def __len__(self) -> int:
         """How many keys wait or run."""
@@ -47,7 +47,8 @@ class Queue:
 
     def add(self, key: str, after: float = 0.0) -> None:
         """Have the key handled, now or after some seconds. Of several delays the shortest counts."""
-        after = max(after, self._rests.get(key, 0.0) - asyncio.get_running_loop().time())
+        if rest := self._rests.get(key):
+            after = max(after, rest.when() - asyncio.get_running_loop().time())
         if after > 0:
             self._add_later(key, after)
             return
@@ -88,9 +89,10 @@ class Queue:
         self.add(key)
 
     def _rest(self, key: str, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._rests[key] = loop.time() + seconds
-        loop.call_later(seconds, self._rests.pop, key, None)
+        # On a busy loop a rest may be over before its timer has run, which must not end the next one.
+        if earlier := self._rests.get(key):
+            earlier.cancel()
+        self._rests[key] = asyncio.get_running_loop().call_later(seconds, self._rests.pop, key)
 
     async def _work(self) -> None:
         while True:

@@ -8,12 +8,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.api_error import TroubleError
-from mpiboot.controller.queue import Queue
+from mpiboot.controller.queue import LONGEST_REST, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 PATIENCE = 20.0
+
+
+def work(seconds: float) -> None:
+    """Take this much of the thread's own time: the machine may be busy with others."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
 
 
 def run(handle: Callable[[str], Awaitable[float | None]], use: Callable[[Queue], Awaitable[None]]) -> None:
@@ -133,9 +140,7 @@ def test_a_dear_key_rests_before_it_is_handled_again() -> None:
 
     async def handle(_: str) -> None:
         times.append(asyncio.get_running_loop().time())
-        busy_until = time.thread_time() + 0.05  # of this thread's own time: the machine may be busy
-        while time.thread_time() < busy_until:
-            pass
+        work(0.05)
 
     async def use(queue: Queue) -> None:
         queue.add("a")
@@ -145,3 +150,26 @@ def test_a_dear_key_rests_before_it_is_handled_again() -> None:
 
     run(handle, use)
     assert all(b - a > 0.1 for a, b in pairwise(times))
+
+
+def test_a_rest_is_not_ended_by_the_one_before_on_a_loop_that_was_held_up() -> None:
+    begun: list[float] = []
+    ended: list[float] = []
+
+    async def handle(_: str) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        work(0.05)
+        ended.append(asyncio.get_running_loop().time())
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        while len(queue):
+            await asyncio.sleep(0)
+        time.sleep(LONGEST_REST * 1.1)  # the first rest is over now, and its timer could not run
+        queue.add("a")
+        while len(begun) < 3:
+            await asyncio.sleep(0)
+            queue.add("a")
+
+    run(handle, use)
+    assert begun[2] - ended[1] > 0.1
