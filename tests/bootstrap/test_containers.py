@@ -15,6 +15,7 @@ from docker.errors import APIError, NotFound
 from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
 from tests.bootstrap.conftest import eventually
+from tests.containers import HARDENED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
     from tests.bootstrap.conftest import Keys
 
-HARDENED: dict[str, Any] = {
-    "user": "12345:0", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True,
-    "tmpfs": {"/tmp": ""},
-}  # fmt: skip
 WHERE = "hostname; id -u; sleep 0.5"  # a moment, until the last rank has started
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests import containers
+from tests.containers import HARDENED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,29 +23,12 @@ EXAMPLES = {
     "torch": ["elastic/pytorch_mnist_elastic.py", "torch/mnist.py"],
     "tensorflow": ["elastic/tensorflow2_mnist_elastic.py", "fashion.py", "tensorflow/mnist.py"],
 }
-HARDENED: dict[str, Any] = {
-    "user": "12345:0",
-    "cap_drop": ["ALL"],
-    "security_opt": ["no-new-privileges"],
-    "read_only": True,
-    "tmpfs": {"/tmp": ""},
-}
 
 
 @pytest.fixture
 def inside(docker_engine: docker.DockerClient) -> Inside:
-    """Runs one command in a container that is gone after it: exit code and both its streams."""
-
-    def one(image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's options)
-        container = docker_engine.containers.create(image, list(command), network_mode="none", **options)
-        try:
-            container.start()
-            code = int(container.wait(timeout=120)["StatusCode"])
-            return code, container.logs().decode(errors="replace")
-        finally:
-            container.remove(force=True)
-
-    return one
+    """One command in a container of an image: `inside(image, "pwd")` gives its exit code and output."""
+    return partial(containers.run, docker_engine)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

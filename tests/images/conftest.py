@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mpiboot.images.stages import DOCKERFILE
+from tests import containers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import docker
+
 
 @pytest.fixture(scope="session")
 def dockerfile() -> str:
@@ -20,15 +23,5 @@ def dockerfile() -> str:
 
 @pytest.fixture
 def run(docker_engine: docker.DockerClient) -> Callable[..., tuple[int, str]]:
-    """Runs one command in a container of an image, which is gone after it: its exit code and both its streams."""
-
-    def one(image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's options)
-        container = docker_engine.containers.create(image, list(command), network_mode="none", **options)
-        try:
-            container.start()
-            code = int(container.wait(timeout=120)["StatusCode"])
-            return code, container.logs().decode(errors="replace")
-        finally:
-            container.remove(force=True)
-
-    return one
+    """One command in a container of an image: `run(image, "true", user="0")` gives its exit code and output."""
+    return partial(containers.run, docker_engine)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.containers import HARDENED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,13 +15,6 @@ if TYPE_CHECKING:
     Tag = Callable[[str], str]
 
 RUNTIMES = ("openmpi", "mpich", "intel")
-HARDENED: dict[str, Any] = {
-    "user": "12345:0",
-    "cap_drop": ["ALL"],
-    "security_opt": ["no-new-privileges"],
-    "read_only": True,
-    "tmpfs": {"/tmp": ""},
-}
 USERS: dict[str, dict[str, Any]] = {
     "own": {},
     "root": {"user": "0", "environment": {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.containers import HARDENED
 from tests.foreign.build import build
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     Run = Callable[[str, str], tuple[int, str]]
 
 ANY_UIDS = (300, 12345, 1000680000)
-HARDENED = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True, "tmpfs": {"/tmp": ""}}
 MPIUSER = "mpiuser:x:1000:0::/home/mpiuser:/bin/bash"
 
 
