@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.job.errors import UserError
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -152,7 +153,7 @@ def parse(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
         flag, equals, value = word.partition("=")
         option = known.get(flag)
         if option is None:
-            problems.append(f"unknown option {flag}{_nearest(flag, known)}")
+            problems.append(f"unknown option {flag}{nearest(flag, known)}")
         elif not option.metavar:
             values[option.key] = value or "1"
         elif equals or words:
@@ -200,10 +201,3 @@ def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
         lines.append(f"  {left:<24}{first}" if len(left) < 24 else f"  {left}\n{'':26}{first}")
         lines += [f"{'':26}{line}" for line in more]
     return "\n".join(lines)
-
-
-def _nearest(flag: str, known: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(flag, list(known), 1)
-    return f", did you mean {close[0]}?" if close else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,6 +10,7 @@ import click
 
 from mpiboot.cli.table import Table, TableGroup
 from mpiboot.job.errors import UserError
+from mpiboot.job.words import did_you_mean
 
 if TYPE_CHECKING:
     from mpiboot.job.prototypes.prototype import Manifests, Prototype
@@ -141,5 +141,5 @@ def unknown(name: str) -> NoReturn:
 def near(word: str, known: list[str]) -> str:
     """The names nearest to a word; all of them if none is near."""
     begin = [name for name in known if name.lower().startswith(word.lower())]
-    close = begin or difflib.get_close_matches(word, known, 3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
+    hint = f"did you mean {' or '.join(begin)}?" if begin else did_you_mean(word, known)
+    return hint or f"there are {', '.join(known)}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mpiboot.containers import NoEngineError
 from mpiboot.job.errors import UserError
+from mpiboot.job.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,12 +75,8 @@ def named(name: str, known: Iterable[JobInfo]) -> list[JobInfo]:
     if found:
         return found
     names = sorted({job.name for job in known})
-    near = difflib.get_close_matches(name, names, 3, 0.5)
-    if near:
-        hint = f"did you mean {' or '.join(near)}?"
-    else:
-        hint = f"known: {', '.join(names[:10])}" if names else "there is no job at all"
-    raise UserError(f"there is no job named {name}; {hint}")
+    others = f"known: {', '.join(names[:10])}" if names else "there is no job at all"
+    raise UserError(f"there is no job named {name}; {did_you_mean(name, names) or others}")
 
 
 def not_elastic(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiboot.images.stages import DOCKERFILE, stages
 from mpiboot.job.errors import UserError
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -96,12 +96,6 @@ class Matrix:
         for row in rows:
             visit(row)
         return tuple(ordered.values())
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """", did you mean ...?", or nothing when no known word is close."""
-    close = difflib.get_close_matches(word, list(known), n=2)
-    return f", did you mean {' or '.join(close)}?" if close else ""
 
 
 def load(path: Path = OWN) -> Matrix:

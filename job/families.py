@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.job.problems import Problem, path_text
-from mpiboot.job.values import Json, kind, nearest
+from mpiboot.job.values import Json, kind
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

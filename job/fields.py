@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mpiboot.job.problems import Problem, path_text
-from mpiboot.job.values import Json, is_plain, kind, nearest
+from mpiboot.job.values import Json, is_plain, kind
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

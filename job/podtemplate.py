@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.job.podfields import POD_TEMPLATE, Shape
-from mpiboot.job.values import Json, as_text, is_plain, kind, nearest
+from mpiboot.job.values import Json, as_text, is_plain, kind
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

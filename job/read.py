@@ -9,7 +9,8 @@ from mpiboot.job import head, names, v1, v1alpha1, v1alpha2, v2beta1, wishes
 from mpiboot.job.fields import Fields
 from mpiboot.job.problems import ManifestError, Problem
 from mpiboot.job.units import DEFAULT_PER_NODE
-from mpiboot.job.values import kind, nearest
+from mpiboot.job.values import kind
+from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 # A dict with text keys, a list, text, a number, a truth value or None. Spelled out as a union, every reader of a
 # template would have to narrow at each step what the API server narrows anyway.
@@ -22,14 +18,6 @@ def kind(value: Json) -> str:
     if value is None:
         return "not given"
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean slotsPerWorker?`, or nothing when no known word is near. Case alone is always near."""
-    known = tuple(known)
-    folded = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), folded, n=1, cutoff=0.65)
-    return f"; did you mean {folded[close[0]]}?" if close else ""
 
 
 def is_plain(value: Json) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job.errors import UserError
+from mpiboot.job.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,9 +80,8 @@ def _tags(client: docker.DockerClient) -> list[str]:
 
 
 def _not_found(name: str, tags: list[str]) -> str:
-    near = difflib.get_close_matches(name, tags, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}? Else fetch" if near else "fetch"
-    return f"no image {name} in this engine; {hint} it with: docker pull {name}"
+    near = did_you_mean(name, tags, cutoff=0.6)
+    return f"no image {name} in this engine; {f'{near} Else fetch' if near else 'fetch'} it with: docker pull {name}"
 
 
 def _refuse_foreign_machine(image: Image, system: str, engine_system: str, engine_architecture: str) -> None:

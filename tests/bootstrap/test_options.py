@@ -39,7 +39,7 @@ def test_an_option_beats_its_variable_which_beats_the_default() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--hostflie", "x"], "unknown option --hostflie, did you mean --hostfile?"),
+        (["--hostflie", "x"], "unknown option --hostflie; did you mean --hostfile?"),
         (["--hostfile"], "--hostfile needs a value: FILE"),
         (["--probe", "twice"], "--probe must be one of banner, all, none, is 'twice'"),
         (["true"], "'mpiboot wait' runs no command, but was given 'true'"),

@@ -120,8 +120,8 @@ def builds_of(parent: int) -> list[int]:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["build", "opnmpi"], "no image is called 'opnmpi', did you mean openmpi"),
-        (["build", "--accel", "cdua"], "no image is for 'cdua', did you mean cuda?"),
+        (["build", "opnmpi"], "no image is called 'opnmpi'; did you mean openmpi"),
+        (["build", "--accel", "cdua"], "no image is for 'cdua'; did you mean cuda?"),
         (["--matrix", "none.toml", "list"], "none.toml: cannot read the table of images: No such file"),
         (["build", "openmpi", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "--base", "x", "--tag", "x"], "--base, --tag and one NAME go together"),

@@ -59,8 +59,8 @@ def test_a_new_row_takes_no_code() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (table(pi={"runtim": "x"}), "images.pi.runtim: unknown key, did you mean runtime?"),
-        ({**table(pi={}), "image": {}}, "image: unknown key, did you mean images?"),
+        (table(pi={"runtim": "x"}), "images.pi.runtim: unknown key; did you mean runtime?"),
+        ({**table(pi={}), "image": {}}, "image: unknown key; did you mean images?"),
         ({"images": {"pi": {"runtime": "openmpi"}}}, "images.pi.accel: is missing"),
         ({"images": {"pi": 3}}, "images.pi: must be a table, is 3"),
         ({"images": {}}, "images: must be a table with a row for each image"),
@@ -73,8 +73,8 @@ def test_a_new_row_takes_no_code() -> None:
         (table(pi={"arch": [["amd64"]]}), "images.pi.arch: must be a list"),
         (table(pi={"only_when_named": "yes"}), "images.pi.only_when_named: must be true or false"),
         ({**table(pi={}), "arguments": {"A": 1}}, "arguments.A: must be a text, is 1"),
-        (table(pi={"runtime": "opnmpi"}), "images.pi.runtime: the Dockerfile has no stage 'opnmpi', did you mean open"),
-        (table(pi={"runtime": "none", "kind": "oprator"}), "kind: the Dockerfile has no stage 'oprator', did you"),
+        (table(pi={"runtime": "opnmpi"}), "images.pi.runtime: the Dockerfile has no stage 'opnmpi'; did you mean open"),
+        (table(pi={"runtime": "none", "kind": "oprator"}), "kind: the Dockerfile has no stage 'oprator'; did you"),
         (table(pi={"description": 1}), "images.pi.description: must be a word, is 1"),
         (table(Pi={}), "images.Pi: not a name for an image"),
         ({**table(pi={}), "arguments": "A"}, "arguments: must be a table of texts"),
