@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from cluster import images, node, ports, versions
 from cluster.client import Client
+from cluster.containerd import ctr
 from cluster.places import NODE
 
 # Only this module knows where they come from; the others take them from here.
-__all__ = ["GONE", "NODE", "Client", "client", "create", "exists", "log", "namespace", "node", "pods", "ports",
-           "remove", "tested", "versions", "wait"]
+__all__ = ["CREATED", "GONE", "NODE", "Client", "client", "create", "ctr", "exists", "log", "namespace", "node",
+           "pods", "ports", "remove", "tested", "versions", "wait"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,29 +1,28 @@
-"""A training job on Docker whose workers are taken away, and the times of its steps as its terminal shows them."""
+"""A training job whose workers are taken away, and the times of its steps as its launcher's output shows them."""
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import re
 import subprocess
-import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench._launch import MPIBOOT
-from mpiboot.containers import docker_cli
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from typing import Any
 
 STEP = re.compile(r"step (\d+) loss \S+ size (\d+)")
-SCRIPT = "/examples/elastic/pytorch_mnist_elastic.py"
+TORCH, TENSORFLOW = "/examples/elastic/pytorch_mnist_elastic.py", "/examples/elastic/tensorflow2_mnist_elastic.py"
 SLOWEST = 240.0
+MOST = 5
+SILENT = 3  # this worker has a name and an address, but nobody answers there
+# The image's own command, except for that one.
+WORKER = f"case $(hostname) in *-worker-{SILENT}) exec sleep infinity;; esac; exec mpiboot worker"
 
 
 class Step(NamedTuple):
@@ -33,89 +32,107 @@ class Step(NamedTuple):
     size: int
 
 
-class Training:
-    """A running job of at most three workers."""
+class Training(ABC):
+    """A running job. `output` prints what its launcher prints, and ends with it."""
 
-    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
-        self.name, self._process = name, process
+    def __init__(self, name: str, output: subprocess.Popen[str]) -> None:
+        self.name, self._output = name, output
         self.steps: list[Step] = []
         self._said: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    @abstractmethod
+    def scale(self, workers: int) -> None:
+        """Ask for so many workers."""
+
+    @abstractmethod
+    def kill(self, worker: int) -> None:
+        """Kill a worker's processes, without a word to anybody."""
+
+    @abstractmethod
+    def remove(self, worker: int) -> None:
+        """Take a worker away as the machine's owner does."""
+
+    @abstractmethod
+    def cut(self, worker: int) -> None:
+        """Cut a worker from its network where no program of it takes part."""
+
+    @abstractmethod
+    def connect(self, worker: int) -> None:
+        """Connect it again."""
+
+    @abstractmethod
+    def pid(self, worker: int) -> int:
+        """A process of the worker as this machine sees it; 0 if there is none."""
+
     def until(self, size: int, since: float, steps: int = 1) -> float:
         """The time of the first of so many steps with this number of ranks, all printed after `since`."""
-        deadline = time.monotonic() + SLOWEST
-        while True:
-            found = [step for step in list(self.steps) if step.at > since]
-            last = [step for step in found if step.size == size]
-            if len(last) >= steps:
-                return last[0].at
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name}: no step with {size} ranks:\n{''.join(self._said[-40:])}")
-            time.sleep(0.02)
+        found: list[Step] = []
+
+        def enough() -> bool:
+            found[:] = [step for step in list(self.steps) if step.at > since and step.size == size]
+            return len(found) >= steps
+
+        self.wait(f"a step with {size} ranks", enough)
+        return found[0].at
 
     def longest_gap(self, since: float) -> float:
-        """How long training stood still."""
-        times = [since, *(step.at for step in list(self.steps) if step.at > since)]
-        return max((after - before for before, after in pairwise(times)), default=0.0)
-
-    def scale(self, workers: int) -> None:
-        subprocess.run([MPIBOOT, "scale", self.name, str(workers)], check=True, capture_output=True)
-
-    def kill(self, worker: int) -> float:
-        """Kill a worker's container; when that was."""
-        now = time.time()
-        subprocess.run([docker_cli(), "kill", f"{self.name}-worker-{worker}"], check=True, capture_output=True)
-        return now
-
-    def link(self, worker: int, state: str) -> float:
-        """Cut a worker from its network, or connect it again, where no program of it takes part; when that was."""
-        ask = [docker_cli(), "inspect", "-f", "{{.State.Pid}}", f"{self.name}-worker-{worker}"]
-        pid = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
-        now = time.time()
-        subprocess.run(["nsenter", "-t", pid, "-n", "ip", "link", "set", "eth0", state], check=True)
-        return now
+        """How long training stood still, up to now."""
+        times = [since, *(step.at for step in list(self.steps) if step.at > since), time.time()]
+        return max(after - before for before, after in pairwise(times))
 
     def has_rank(self, worker: int) -> bool:
-        """Whether a rank is being started there: its program runs."""
-        top = [docker_cli(), "top", f"{self.name}-worker-{worker}"]
-        return SCRIPT in subprocess.run(top, capture_output=True, text=True).stdout
+        """Whether a rank is being started there: a training program runs in the worker's network."""
+        pid = self.pid(worker)
+        return bool(pid) and any(_trains(each, _network(pid)) for each in Path("/proc").iterdir())
+
+    def wait(self, what: str, holds: Callable[[], bool]) -> None:
+        """Return once it holds; the job's last words if it never does."""
+        deadline = time.monotonic() + SLOWEST
+        while not holds():
+            if self._output.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name}: never saw {what}:\n{''.join(self._said[-40:])}")
+            time.sleep(0.02)
 
     def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
+        assert self._output.stdout
+        for line in self._output.stdout:
             now = time.time()
             self._said.append(line)
             if match := STEP.search(line):
                 self.steps.append(Step(now, int(match[2])))
 
 
-@contextmanager
-def training(image: str, workers: int, number: int) -> Iterator[Training]:
-    """A job that has begun to train with all of its workers."""
-    name = f"bench-elastic-{os.getpid()}-{number}"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "job.json")
-        path.write_text(json.dumps(_job(name, image, workers)))
-        command = [MPIBOOT, "run", "--engine", "docker", "-f", str(path)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        try:
-            found = Training(name, process)
-            found.until(workers, 0.0, steps=10)
-            yield found
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def _job(name: str, image: str, workers: int) -> dict[str, Any]:
-    words = ["-np", str(workers), "--min-np", "1", "--max-np", "3", "--host-discovery-script",
-             "/etc/mpi/discover_hosts.sh", "python", SCRIPT, "--steps", "1000000"]  # fmt: skip
-    main = {"name": "main", "image": image}
+def manifest(name: str, image: str, workers: int, script: str, worker: dict[str, Any]) -> dict[str, Any]:
+    """The job; `worker` holds more fields of its workers' pods."""
+    words = ["-np", str(workers), "--min-np", "1", "--max-np", str(MOST), "--host-discovery-script",
+             "/etc/mpi/discover_hosts.sh", "python", script, "--steps", "1000000"]  # fmt: skip
+    main = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent"}
     launcher = {"containers": [{**main, "command": ["horovodrun"], "args": words}], "terminationGracePeriodSeconds": 1}
-    worker = {"containers": [main], "terminationGracePeriodSeconds": 1}
+    pod = {"containers": [{**main, "command": ["sh", "-c", WORKER]}], "terminationGracePeriodSeconds": 1, **worker}
     return {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
         "slotsPerWorker": 1, "runPolicy": {"backoffLimit": 0}, "mpiReplicaSpecs": {
             "Launcher": {"template": {"spec": launcher}},
-            "Worker": {"replicas": workers, "template": {"spec": worker}}}}}
+            "Worker": {"replicas": workers, "template": {"spec": pod}}}}}
+
+
+def run(*command: str) -> str:
+    """What it printed; an error that carries its complaint if it failed."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
+    return done.stdout.strip()
+
+
+def _trains(process: Path, network: str) -> bool:
+    with contextlib.suppress(OSError):
+        if process.name.isdigit() and b"/examples/elastic/" in (process / "cmdline").read_bytes():
+            return _network(int(process.name)) == network
+    return False
+
+
+def _network(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    return ""

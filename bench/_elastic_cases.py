@@ -1,0 +1,105 @@
+"""What happens to a training job's workers, and what is measured of it: the same on Docker and on the node."""
+
+# Several faults share a job, which saves its start; a worker fails at most once in it, for horovodrun pauses a host
+# ever longer. What a case returns is told by row.
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from bench._elastic import SILENT
+from bench.harness import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench._elastic import Training
+
+KILLED, CUT = "killed in training: training goes on", "cut from the network: training goes on"
+GOALS = {KILLED: 5.0, CUT: 15.0}
+WATCHED = 10.0  # seconds: a launcher looks at its workers every 3 s
+
+
+class Samples:
+    """Seconds by row, in the order in which the rows were first measured."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[float]] = {}
+
+    def add(self, found: dict[str, float], prefix: str = "") -> None:
+        for what, seconds in found.items():
+            self._found.setdefault(prefix + what, []).append(seconds)
+
+    def rows(self) -> list[Row]:
+        return [Row(what, "s", samples, limit=next((goal for end, goal in GOALS.items() if what.endswith(end)), None))
+                for what, samples in self._found.items()]
+
+
+def sizes(job: Training) -> dict[str, float]:
+    """From two ranks: 2 -> 3 -> 1 -> 2, then a worker that is killed while it joins."""
+    began = time.time()
+    job.scale(3)
+    grown = job.until(3, began, steps=10)
+    stood_still = job.longest_gap(began)
+    again = time.time()
+    job.scale(1)
+    shrunk = job.until(1, again, steps=5)
+    once_more = time.time()
+    job.scale(2)
+    back = job.until(2, once_more, steps=10)
+    job.scale(3)
+    job.wait("a rank that joins", lambda: job.has_rank(2))
+    killed = time.time()
+    job.kill(2)
+    successor = job.until(3, killed, steps=5)
+    return {"2 -> 3 workers: the third takes part": grown - began,
+            "2 -> 3 workers: training stood still": stood_still,
+            "3 -> 1 workers: training goes on": shrunk - again,
+            "1 -> 2 workers: the second takes part again": back - once_more,
+            "killed while joining: training stood still": job.longest_gap(killed),
+            "killed while joining: its successor takes part": successor - killed}  # fmt: skip
+
+
+def losses(job: Training, removed: str) -> dict[str, float]:
+    """From three ranks: a worker is killed and replaced, then another is removed."""
+    found, goes_on = _lost(job, KILLED, lambda: job.kill(1), 2)
+    back = job.until(3, goes_on, steps=5)
+    more, _ = _lost(job, f"{removed}: training goes on", lambda: job.remove(2), 2)
+    return {**found, "killed in training: its successor takes part": back - goes_on + found[KILLED], **more}
+
+
+def network(job: Training) -> dict[str, float]:
+    """From three ranks: a fourth worker that never answers, then one that is cut off and comes back."""
+    silent = watched(job, SILENT + 1)
+    found, _ = _lost(job, CUT, lambda: job.cut(1), 2)
+    again = time.time()
+    job.connect(1)
+    return {"a name that never answers: training stood still": silent, **found,
+            "connected again: takes part": job.until(3, again, steps=5) - again}  # fmt: skip
+
+
+def briefly(job: Training) -> dict[str, float]:
+    """From three ranks: one is killed, and another cut off once the first is back."""
+    killed, _ = _lost(job, KILLED, lambda: job.kill(1), 2)
+    job.until(3, time.time(), steps=5)
+    cut, _ = _lost(job, CUT, lambda: job.cut(2), 2)
+    return {**killed, **cut}
+
+
+def watched(job: Training, workers: int) -> float:
+    """The longest time without a step after a change that shall change nothing."""
+    began = time.time()
+    job.scale(workers)
+    time.sleep(WATCHED)
+    size = max(step.size for step in list(job.steps) if step.at > began)
+    if size >= workers:
+        raise RuntimeError(f"{job.name}: {size} ranks, though worker-{workers - 1} cannot have one")
+    return job.longest_gap(began)
+
+
+def _lost(job: Training, what: str, lose: Callable[[], None], left: int) -> tuple[dict[str, float], float]:
+    """Seconds until those who are left have made a step, and when that was."""
+    began = time.time()
+    lose()
+    goes_on = job.until(left, began, steps=5)
+    return {what: goes_on - began}, goes_on

@@ -1,0 +1,29 @@
+"""Elastic Horovod on the node: how soon training goes on after workers came, went, died, were evicted or cut off."""
+
+from __future__ import annotations
+
+from bench._cluster import client
+from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._elastic import SILENT, TENSORFLOW
+from bench._elastic_cases import Samples, briefly, losses, network, sizes, watched
+from bench._elastic_node import training
+from bench.elastic import TENSORFLOW_IMAGE, TIMES, TORCH_IMAGE
+from bench.harness import Row  # noqa: TC001
+
+
+def measure() -> list[Row]:
+    """Torch in every case, TensorFlow once where a worker is lost."""
+    api = client(TORCH_IMAGE, TENSORFLOW_IMAGE)
+    samples = Samples()
+    for _ in range(TIMES):
+        with training(api, TORCH_IMAGE, 2) as job:
+            samples.add(sizes(job))
+        with training(api, TORCH_IMAGE, 3) as job:
+            samples.add(losses(job, "evicted"))
+        with training(api, TORCH_IMAGE, 3) as job:
+            samples.add(network(job))
+            job.leave_no_room()
+            samples.add({"a worker without a place: training stood still": watched(job, SILENT + 2)})
+    with training(api, TENSORFLOW_IMAGE, 3, TENSORFLOW) as job:
+        samples.add(briefly(job), "TensorFlow: ")
+    return samples.rows()
