@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 MANIFESTS = Path(__file__).parent / "manifests"
 
 
+def change(data: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Set what is at paths of an MPIJob: `Worker.replicas`, `spec.slotsPerWorker`.
+
+    `Launcher` and `Worker` stand for their places below mpiReplicaSpecs, numbers in a path for places in a list, an
+    Ellipsis takes a field away.
+    """
+    for path, value in changes.items():
+        parts = path.split(".")
+        *above, last = ["spec", "mpiReplicaSpecs", *parts] if parts[0] in ("Launcher", "Worker") else parts
+        inner: Any = data
+        for part in above:
+            inner = inner[int(part)] if isinstance(inner, list) else inner.setdefault(part, {})
+        if value is ...:
+            del inner[last]
+        else:
+            inner[last] = value
+
+
 @pytest.fixture(scope="session")
 def manifest() -> Callable[[str], Manifest]:
     """A file of `manifests/` by its name."""
@@ -44,11 +62,7 @@ def planned(manifest: Callable[[str], Manifest], material: SshMaterial) -> Calla
 
 @pytest.fixture(scope="session")
 def small() -> Callable[..., dict[str, Any]]:
-    """The smallest good MPIJob, new for each call, changed at paths: `small({"spec.slotsPerWorker": 3})`.
-
-    `Launcher` and `Worker` stand for their places below mpiReplicaSpecs, numbers in a path for places in a list, an
-    Ellipsis takes a field away.
-    """
+    """The smallest good MPIJob, new for each call, changed as `change` does: `small({"spec.slotsPerWorker": 3})`."""
 
     def role(name: str, count: int) -> dict[str, Any]:
         return {"replicas": count, "template": {"spec": {"containers": [{"name": name, "image": "me/app"}]}}}
@@ -60,16 +74,7 @@ def small() -> Callable[..., dict[str, Any]]:
             "metadata": {"name": "pi"},
             "spec": {"mpiReplicaSpecs": {"Launcher": role("launcher", 1), "Worker": role("worker", workers)}},
         }
-        for path, value in (changes or {}).items():
-            parts = path.split(".")
-            *above, last = ["spec", "mpiReplicaSpecs", *parts] if parts[0] in ("Launcher", "Worker") else parts
-            inner: Any = data
-            for part in above:
-                inner = inner[int(part)] if isinstance(inner, list) else inner.setdefault(part, {})
-            if value is ...:
-                del inner[last]
-            else:
-                inner[last] = value
+        change(data, changes or {})
         return data
 
     return make

@@ -5,8 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -274,51 +272,6 @@ def test_the_replicas_restart_policy_wins_and_says_so(planned: Callable[..., Pla
         "spec.mpiReplicaSpecs.Launcher.template.spec.restartPolicy: "
         "Restart policy in pod template overridden by restart policy in replica spec"
     )
-
-
-TEMPLATE = "Launcher.template"
-MAIN = f"{TEMPLATE}.spec.containers.0"
-GROUP_READABLE = "makes the SSH key readable by a group, and root's ssh refuses such a key; leave it out"
-ADVICE: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "nothing to say": ({}, []),
-    "a variable of ours": (
-        {f"{MAIN}.env": [{"name": "K_MPI_JOB_ROLE", "value": "chief"}]},
-        ["containers[0].env: K_MPI_JOB_ROLE is set by the job, the value given here is not used"],
-    ),
-    "a variable of ours with the same value": ({f"{MAIN}.env": [{"name": "K_MPI_JOB_ROLE", "value": "launcher"}]}, []),
-    "a variable of the user's own choice": (
-        {f"{MAIN}.env": [{"name": "PRTE_MCA_hwloc_default_binding_policy", "value": "core"}]},
-        [],
-    ),
-    "a mount over ours": (
-        {f"{MAIN}.volumeMounts": [{"name": "mine", "mountPath": "/root/.ssh/"}]},
-        ["containers[0].volumeMounts: /root/.ssh is mounted here, so ssh-auth of the job is not"],
-    ),
-    "no image": ({f"{MAIN}.image": ...}, ["containers[0].image: must be given: the pod will be refused"]),
-    "a group for root's key": (
-        {f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000}},
-        [f"securityContext.fsGroup: {GROUP_READABLE}"],
-    ),
-    "a group for a user's key": (
-        {
-            f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000, "runAsUser": 1000},
-            "spec.sshAuthMountPath": "/home/me/.ssh",
-        },
-        [],
-    ),
-}
-
-
-@pytest.mark.parametrize(("changes", "texts"), ADVICE.values(), ids=ADVICE)
-def test_advice(plan_small: Callable[..., Plan], changes: dict[str, Any], texts: list[str]) -> None:
-    found = [warning.text() for warning in plan_small(changes).warnings]
-    assert found == [f"spec.mpiReplicaSpecs.Launcher.template.spec.{text}" for text in texts]
-
-
-def test_a_job_without_slots_is_told(plan_small: Callable[..., Plan]) -> None:
-    for changes in ({"spec.slotsPerWorker": 0}, {"spec.mpiReplicaSpecs.Worker": ...}):
-        texts = [warning.text() for warning in plan_small(changes).warnings]
-        assert texts == ["spec: no host has a slot: mpirun can start no rank"]
 
 
 def test_a_launcher_alone(plan_small: Callable[..., Plan]) -> None:
