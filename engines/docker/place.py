@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mpiboot.job.plan import Plan
 
 IN_PARALLEL = 8
+REMOVED_WITHIN = 60  # seconds; a large layer on a busy disk takes long
 
 
 @dataclass
@@ -79,9 +80,7 @@ class DockerPlace:
 
     def start_again(self, who: str) -> None:
         with faults.of_engine(f"{who} was being started again"):
-            try:
-                self.api.inspect_container(self._ids[who])
-            except NotFound:  # somebody removed it
+            if self._is_removed(who):
                 self._container(who)
             self._start(who)
 
@@ -204,6 +203,16 @@ class DockerPlace:
         if name != LAUNCHER and self._answers(name):
             networks = self.api.inspect_container(self._ids[name])["NetworkSettings"]["Networks"]
             self._tell_address(spec.index, networks[self._run.network]["IPAddress"])
+
+    def _is_removed(self, name: str) -> bool:
+        """Whether somebody removed the container. One that is being removed cannot be started, and keeps its name."""
+        try:
+            if self.api.inspect_container(self._ids[name])["State"]["Status"] in {"removing", "dead"}:
+                self.api.wait(self._ids[name], timeout=REMOVED_WITHIN, condition="removed")
+                self.api.inspect_container(self._ids[name])
+        except NotFound:
+            return True
+        return False
 
     def _answers(self, name: str) -> bool:
         """Whether a launcher may be told of it: one that cannot ask by itself hears only of those whose SSH answers."""
