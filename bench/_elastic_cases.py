@@ -36,7 +36,7 @@ class Samples:
 
 
 def sizes(job: Training) -> dict[str, float]:
-    """From two ranks: 2 -> 3 -> 1 -> 2, then a worker that is killed while it joins."""
+    """From two ranks: 2 -> 3 -> 1 -> 2."""
     began = time.time()
     job.scale(3)
     grown = job.until(3, began, steps=10)
@@ -46,26 +46,27 @@ def sizes(job: Training) -> dict[str, float]:
     shrunk = job.until(1, again, steps=5)
     once_more = time.time()
     job.scale(2)
-    back = job.until(2, once_more, steps=10)
-    job.scale(3)
-    job.wait("a rank that joins", lambda: job.has_rank(2))
-    killed = time.time()
-    job.kill(2)
-    successor = job.until(3, killed, steps=5)
     return {"2 -> 3 workers: the third takes part": grown - began,
             "2 -> 3 workers: training stood still": stood_still,
             "3 -> 1 workers: training goes on": shrunk - again,
-            "1 -> 2 workers: the second takes part again": back - once_more,
-            "killed while joining: training stood still": job.longest_gap(killed),
-            "killed while joining: its successor takes part": successor - killed}  # fmt: skip
+            "1 -> 2 workers: the second takes part again": job.until(2, once_more, steps=5) - once_more}  # fmt: skip
 
 
 def losses(job: Training, removed: str) -> dict[str, float]:
-    """From three ranks: a worker is killed and replaced, then another is removed."""
-    found, goes_on = _lost(job, KILLED, lambda: job.kill(1), 2)
+    """From two ranks: a third is killed while it joins; once there are three, one is killed, and another removed."""
+    job.scale(3)
+    job.wait("a rank that joins", lambda: job.has_rank(2))
+    joining = time.time()
+    job.kill(2)
+    successor = job.until(3, joining, steps=5)
+    stood_still = job.longest_gap(joining)
+    killed, goes_on = _lost(job, KILLED, lambda: job.kill(1), 2)
     back = job.until(3, goes_on, steps=5)
-    more, _ = _lost(job, f"{removed}: training goes on", lambda: job.remove(2), 2)
-    return {**found, "killed in training: its successor takes part": back - goes_on + found[KILLED], **more}
+    more, _ = _lost(job, f"{removed}: training goes on", lambda: job.remove(0), 2)
+    return {"killed while joining: training stood still": stood_still,
+            "killed while joining: its successor takes part": successor - joining,
+            **killed, "killed in training: its successor takes part": back - goes_on + killed[KILLED],
+            **more}  # fmt: skip
 
 
 def network(job: Training) -> dict[str, float]:

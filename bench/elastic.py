@@ -24,7 +24,7 @@ def measure() -> list[Row]:
     for number in range(TIMES):
         with training(TORCH_IMAGE, 2, f"{number}-sizes") as job:
             samples.add(sizes(job))
-        with training(TORCH_IMAGE, 3, f"{number}-losses") as job:
+        with training(TORCH_IMAGE, 2, f"{number}-losses") as job:
             samples.add(losses(job, "its container removed"))
         with training(TORCH_IMAGE, 3, f"{number}-network") as job:
             samples.add(network(job))

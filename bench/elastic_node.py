@@ -18,7 +18,7 @@ def measure() -> list[Row]:
     for _ in range(TIMES):
         with training(api, TORCH_IMAGE, 2) as job:
             samples.add(sizes(job))
-        with training(api, TORCH_IMAGE, 3) as job:
+        with training(api, TORCH_IMAGE, 2) as job:
             samples.add(losses(job, "evicted"))
         with training(api, TORCH_IMAGE, 3) as job:
             samples.add(network(job))
