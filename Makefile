@@ -42,7 +42,7 @@ test: ## Check and test all that this machine offers, an API server built once (
 
 systems: ## Show what is promised to users of the five systems, on the node that `make cluster` starts
 	@$(SETUP) venv
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/systems --every-promise -q $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/systems --every-promise -q $(ARGS)
 
 check: ## Lint, type check, and check the order of imports
 	@$(SETUP) venv

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from tests.order import Together, longest_first
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import docker
+    from xdist.remote import Producer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # The test cluster's fixtures live beside the code that builds and starts it.
@@ -72,6 +75,18 @@ def mpiboot() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture
+def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same without a process of its own: for a command that only reads its input and prints, asked many times."""
+    from mpiboot.cli.main import main
+
+    def run(*argv: str) -> subprocess.CompletedProcess[str]:
+        code = main([*argv])
+        return subprocess.CompletedProcess(argv, code, *capsys.readouterr())
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
     """The tag of one of our images, built if it is not there: `image("openmpi")`."""
@@ -96,6 +111,14 @@ def runtime() -> Callable[[str], Path]:
         return directory
 
     return get
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together | None:
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -34,7 +34,9 @@ def main() -> int:
         if code := _images():
             return code
     # A test keeps to one process with the others of its file, so a module's containers are made once.
-    command = [sys.executable, "-m", "pytest", "-n", options.jobs, "--dist", "loadfile", *options.rest]
+    # The order of files is that of tests/order.py: xdist's own has the files with few but long tests at the end.
+    usual = ["-n", options.jobs, "--dist", "loadfile", "--no-loadscope-reorder"]
+    command = [sys.executable, "-m", "pytest", *usual, *options.rest]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}).returncode
 
 

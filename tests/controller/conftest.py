@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cluster.fixtures import Kubernetes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0  # seconds: only ever used up by a test that fails
+PATIENCE = 90.0  # seconds: only ever used up by a test that fails
 
 Object = dict[str, Any]
 

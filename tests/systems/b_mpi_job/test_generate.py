@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mpiboot.job.prototypes.prototype import Prototype
 
-    Mpiboot = Callable[..., subprocess.CompletedProcess[str]]
+    Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = {
@@ -47,8 +47,8 @@ CASES = {
 }  # fmt: skip
 
 
-def documents(mpiboot: Mpiboot, command: str) -> list[dict[str, Any]]:
-    done = mpiboot("generate", *shlex.split(command))
+def documents(typed: Typed, command: str) -> list[dict[str, Any]]:
+    done = typed("generate", *shlex.split(command))
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 
@@ -56,11 +56,11 @@ def documents(mpiboot: Mpiboot, command: str) -> list[dict[str, Any]]:
 @pytest.mark.promise("B: mpi-job-simple has its parameters and their defaults")
 @pytest.mark.promise("B: mpi-job-custom has its parameters and their defaults")
 @pytest.mark.parametrize("case", CASES)
-def test_it_prints_what_its_file_holds(mpiboot: Mpiboot, case: str) -> None:
+def test_it_prints_what_its_file_holds(typed: Typed, case: str) -> None:
     command = shlex.split(CASES[case])
-    printed = mpiboot("generate", *command).stdout
+    printed = typed("generate", *command).stdout
     golden.check(GOLDEN / f"{case}.yaml", printed)
-    as_json = mpiboot("generate", *command, "-o", "json").stdout
+    as_json = typed("generate", *command, "-o", "json").stdout
     assert json.loads(as_json) == yaml.safe_load(printed)
 
 
@@ -69,8 +69,8 @@ def test_no_golden_file_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("prototype", [SIMPLE, CUSTOM, OPERATOR], ids=lambda each: each.name)
-def test_it_describes_every_parameter_with_its_default(mpiboot: Mpiboot, prototype: Prototype) -> None:
-    printed = mpiboot("generate", prototype.name, "--describe").stdout
+def test_it_describes_every_parameter_with_its_default(typed: Typed, prototype: Prototype) -> None:
+    printed = typed("generate", prototype.name, "--describe").stdout
     for parameter in prototype.parameters:
         assert f"--{parameter.name}  (default {parameter.default})\n    {parameter.help}\n" in printed
     given = " ".join([*CASES.values(), OPERATOR_COMMAND])
@@ -78,11 +78,11 @@ def test_it_describes_every_parameter_with_its_default(mpiboot: Mpiboot, prototy
 
 
 @pytest.mark.promise("B: command and args split on commas, and null means absent")
-def test_command_and_args_split_at_commas(mpiboot: Mpiboot) -> None:
-    job, = documents(mpiboot, "mpi-job-simple x --command mpirun,-n,2 --args python,train.py")
+def test_command_and_args_split_at_commas(typed: Typed) -> None:
+    job, = documents(typed, "mpi-job-simple x --command mpirun,-n,2 --args python,train.py")
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     assert (launcher["command"], launcher["args"]) == (["mpirun", "-n", "2"], ["python", "train.py"])
-    job, = documents(mpiboot, "mpi-job-simple x --image registry.example/i --command null --args null")
+    job, = documents(typed, "mpi-job-simple x --image registry.example/i --command null --args null")
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     assert launcher.keys() == {"name", "image"}
 
@@ -90,8 +90,8 @@ def test_command_and_args_split_at_commas(mpiboot: Mpiboot) -> None:
 @pytest.mark.promise("B: simple: --gpus below gpusPerNode is one worker with all of them")
 @pytest.mark.promise("B: simple: a multiple of gpusPerNode is that many full workers")
 @pytest.mark.parametrize(("gpus", "workers", "each"), [(1, 1, 1), (7, 1, 7), (8, 1, 8), (16, 2, 8), (800, 100, 8)])
-def test_gpus_are_spread_over_full_workers(mpiboot: Mpiboot, gpus: int, workers: int, each: int) -> None:
-    job, = documents(mpiboot, f"mpi-job-simple x --gpus {gpus}")
+def test_gpus_are_spread_over_full_workers(typed: Typed, gpus: int, workers: int, each: int) -> None:
+    job, = documents(typed, f"mpi-job-simple x --gpus {gpus}")
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     assert worker["replicas"] == workers
     assert worker["template"]["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": each}}
@@ -100,8 +100,8 @@ def test_gpus_are_spread_over_full_workers(mpiboot: Mpiboot, gpus: int, workers:
 
 @pytest.mark.promise("B: custom: replicas workers with a limit of gpusPerReplica each")
 @pytest.mark.promise("B: custom: pvcName with volumeMountPath mounts persistent-storage")
-def test_custom_has_its_workers_and_its_volume(mpiboot: Mpiboot) -> None:
-    job, = documents(mpiboot, "mpi-job-custom x --replicas 3 --gpusPerReplica 2 --pvcName c --volumeMountPath /mnt")
+def test_custom_has_its_workers_and_its_volume(typed: Typed) -> None:
+    job, = documents(typed, "mpi-job-custom x --replicas 3 --gpusPerReplica 2 --pvcName c --volumeMountPath /mnt")
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     pod = worker["template"]["spec"]
     assert (worker["replicas"], pod["containers"][0]["resources"]) == (3, {"limits": {"nvidia.com/gpu": 2}})
@@ -132,8 +132,8 @@ def test_custom_has_its_workers_and_its_volume(mpiboot: Mpiboot) -> None:
         ("nothing-like-it x", "there are mpi-operator, mpi-job-simple, mpi-job-custom, openmpi"),
     ],
 )
-def test_bad_input_is_one_line_and_prints_nothing(mpiboot: Mpiboot, command: str, message: str) -> None:
-    done = mpiboot("generate", *shlex.split(command))
+def test_bad_input_is_one_line_and_prints_nothing(typed: Typed, command: str, message: str) -> None:
+    done = typed("generate", *shlex.split(command))
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.startswith("mpiboot: ")
@@ -146,8 +146,8 @@ OPERATOR_COMMAND = ("mpi-operator my-operator --namespace team --image registry.
 
 @pytest.mark.promise("B: mpi-operator gives CRD, ServiceAccount, ClusterRole, binding and Deployment, four of them "
                      "named by name")  # fmt: skip
-def test_the_operator_is_five_objects_and_four_have_its_name(mpiboot: Mpiboot) -> None:
-    definition, account, role, binding, deployment = documents(mpiboot, OPERATOR_COMMAND)
+def test_the_operator_is_five_objects_and_four_have_its_name(typed: Typed) -> None:
+    definition, account, role, binding, deployment = documents(typed, OPERATOR_COMMAND)
     assert definition == json.loads(json.dumps(crd()))
     kinds = [each["kind"] for each in (account, role, binding, deployment)]
     assert kinds == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]
@@ -161,8 +161,8 @@ def test_the_operator_is_five_objects_and_four_have_its_name(mpiboot: Mpiboot) -
     assert template["spec"]["containers"][0]["image"] == "registry.example/operator:1"
 
 
-def test_what_the_operator_has_no_setting_for_is_named_in_a_comment(mpiboot: Mpiboot) -> None:
-    printed = mpiboot("generate", *shlex.split(OPERATOR_COMMAND)).stdout
+def test_what_the_operator_has_no_setting_for_is_named_in_a_comment(typed: Typed) -> None:
+    printed = typed("generate", *shlex.split(OPERATOR_COMMAND)).stdout
     arguments = list(yaml.safe_load_all(printed))[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
     for parameter, flag, value in (("gpusPerNode", "--gpus-per-node", "4"),
                                    ("kubectlDeliveryImage", "--delivery-image", "registry.example/delivery:1")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    Mpiboot = Callable[..., subprocess.CompletedProcess[str]]
+    Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 GOLDEN = Path(__file__).parent / "golden"
 GUIDE = (
@@ -44,8 +44,8 @@ CASES = {
 }  # fmt: skip
 
 
-def objects(mpiboot: Mpiboot, *command: str) -> list[dict[str, Any]]:
-    done = mpiboot("generate", *command)
+def objects(typed: Typed, *command: str) -> list[dict[str, Any]]:
+    done = typed("generate", *command)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 
@@ -55,11 +55,11 @@ def pods(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_prints_what_its_file_holds(mpiboot: Mpiboot, case: str) -> None:
+def test_it_prints_what_its_file_holds(typed: Typed, case: str) -> None:
     command = shlex.split(CASES[case])
-    printed = mpiboot("generate", *command).stdout
+    printed = typed("generate", *command).stdout
     golden.check(GOLDEN / f"{case}.yaml", printed)
-    as_json = json.loads(mpiboot("generate", *command, "-o", "json").stdout)
+    as_json = json.loads(typed("generate", *command, "-o", "json").stdout)
     assert as_json["items"] == list(yaml.safe_load_all(printed))
 
 
@@ -67,8 +67,8 @@ def test_no_golden_file_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(CASES)
 
 
-def test_every_parameter_is_described_and_in_a_golden_file(mpiboot: Mpiboot) -> None:
-    printed, given = mpiboot("generate", "openmpi", "--describe").stdout, " ".join(CASES.values())
+def test_every_parameter_is_described_and_in_a_golden_file(typed: Typed) -> None:
+    printed, given = typed("generate", "openmpi", "--describe").stdout, " ".join(CASES.values())
     for parameter in OPENMPI.parameters:
         assert f"--{parameter.name}  (" in printed
         assert f"--{parameter.name} " in given
@@ -78,10 +78,10 @@ def test_every_parameter_is_described_and_in_a_golden_file(mpiboot: Mpiboot) -> 
 @pytest.mark.promise("C: serviceAccountName and schedulerName reach all pods")
 @pytest.mark.promise("C: runAsUser, runAsGroup and supplementalGroups hold for all pods")
 @pytest.mark.promise("C: volumes and volumeMounts reach all pods")
-def test_what_holds_for_all_pods(mpiboot: Mpiboot) -> None:
+def test_what_holds_for_all_pods(typed: Typed) -> None:
     volume, mount = {"name": "home", "emptyDir": {}}, {"name": "home", "mountPath": "/data"}
     found = objects(
-        mpiboot, *shlex.split(SMALL), "--imagePullPolicy", "Never", "--imagePullSecrets", "a,b", "--runAsUser", "1001",
+        typed, *shlex.split(SMALL), "--imagePullPolicy", "Never", "--imagePullSecrets", "a,b", "--runAsUser", "1001",
         "--runAsGroup", "7", "--supplementalGroups", "8,9", "--serviceAccountName", "me", "--schedulerName", "mine",
         "--volumes", json.dumps([volume]), "--volumeMounts", json.dumps([mount]),
     )  # fmt: skip
@@ -98,8 +98,8 @@ def test_what_holds_for_all_pods(mpiboot: Mpiboot) -> None:
 @pytest.mark.promise("C: gpu, cpu, memory and customResources limit the workers only")
 @pytest.mark.promise("C: nodeSelector places the workers only")
 @pytest.mark.promise("C: useHostNetwork holds for the workers only")
-def test_what_holds_for_workers_only(mpiboot: Mpiboot) -> None:
-    found = objects(mpiboot, *shlex.split(f"{CASES['limits']} --nodeSelector zone=a --useHostNetwork true"))
+def test_what_holds_for_workers_only(typed: Typed) -> None:
+    found = objects(typed, *shlex.split(f"{CASES['limits']} --nodeSelector zone=a --useHostNetwork true"))
     master, worker = pods(found)
     assert worker["spec"]["containers"][0]["resources"] == {"limits": {
         "nvidia.com/gpu": 2, "cpu": "500m", "memory": "1Gi", "rdma/hca": "1", "example.com/fpga": "2"}}
@@ -111,17 +111,17 @@ def test_what_holds_for_workers_only(mpiboot: Mpiboot) -> None:
 
 @pytest.mark.promise("C: the hostfile at its path names the workers with their namespace and slots")
 @pytest.mark.parametrize(("gpus", "slots"), [(0, 1), (1, 1), (2, 2), (8, 8)])
-def test_slots_are_the_gpus_if_there_are_more_than_one(mpiboot: Mpiboot, gpus: int, slots: int) -> None:
-    found = objects(mpiboot, *shlex.split(f"openmpi x --secret s --workers 2 -n team --gpu {gpus}"))
+def test_slots_are_the_gpus_if_there_are_more_than_one(typed: Typed, gpus: int, slots: int) -> None:
+    found = objects(typed, *shlex.split(f"openmpi x --secret s --workers 2 -n team --gpu {gpus}"))
     assert found[0]["data"] == {"hostfile": f"x-worker-0.x.team slots={slots}\nx-worker-1.x.team slots={slots}\n"}
 
 
-def test_the_shell_gets_the_command_as_it_was_typed(mpiboot: Mpiboot) -> None:
-    typed = """  sh -c 'echo "$HOME"  $(hostname) $$ \\n'  """
-    master = pods(objects(mpiboot, *shlex.split(SMALL), "--exec", typed))[0]
+def test_the_shell_gets_the_command_as_it_was_typed(typed: Typed) -> None:
+    words = """  sh -c 'echo "$HOME"  $(hostname) $$ \\n'  """
+    master = pods(objects(typed, *shlex.split(SMALL), "--exec", words))[0]
     *_, command = master["spec"]["containers"][0]["command"]
     # Kubernetes turns each `$$` into `$`, and leaves a single one alone unless a parenthesis follows.
-    assert command.replace("$$", "$") == typed
+    assert command.replace("$$", "$") == words
 
 
 @pytest.mark.promise("C: only one of a pair of data parameters is an error")
@@ -150,21 +150,21 @@ def test_the_shell_gets_the_command_as_it_was_typed(mpiboot: Mpiboot) -> None:
         ("--s3secret keys", "openmpi has no parameter --s3secret; did you mean --s3Secret?"),
     ],
 )
-def test_bad_input_is_one_line_and_prints_nothing(mpiboot: Mpiboot, more: str, message: str) -> None:
-    done = mpiboot("generate", *shlex.split(f"{SMALL} {more}"))
+def test_bad_input_is_one_line_and_prints_nothing(typed: Typed, more: str, message: str) -> None:
+    done = typed("generate", *shlex.split(f"{SMALL} {more}"))
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.startswith("mpiboot: ")
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_secret_the_error_says_what_it_must_hold(mpiboot: Mpiboot) -> None:
-    done = mpiboot("generate", "openmpi", "hello")
+def test_without_a_secret_the_error_says_what_it_must_hold(typed: Typed) -> None:
+    done = typed("generate", "openmpi", "hello")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--secret must be given: the name of a Secret with id_rsa, id_rsa.pub and authorized_keys" in done.stderr
 
 
-def test_a_name_too_long_for_the_last_worker_is_refused(mpiboot: Mpiboot) -> None:
-    done = mpiboot("generate", "openmpi", "a" * 55, "--secret", "s")
+def test_a_name_too_long_for_the_last_worker_is_refused(typed: Typed) -> None:
+    done = typed("generate", "openmpi", "a" * 55, "--secret", "s")
     assert done.returncode == 2
     assert "characters long, at most 63 are possible" in done.stderr
