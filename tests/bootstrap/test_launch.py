@@ -100,14 +100,25 @@ def test_a_script_whose_interpreter_is_missing_is_named(job: Job, tmp_path: Path
     assert "interpreter" in launch.stderr
 
 
-# A file for each process, because an mpirun that was told to end passes no more output on.
 ANNOUNCE = (
-    "import os, signal, sys\n"
+    "import signal, sys\n"
     "def caught(number, frame):\n"
     "    print('caught', signal.Signals(number).name, flush=True)\n"
-    "    if len(sys.argv) > 1: open(f'{sys.argv[1]}/{signal.Signals(number).name}.{os.getpid()}', 'w')\n"
     "    if number == signal.SIGTERM: sys.exit(0)\n"
     "for n in (1, 2, 10, 12, 15, 28): signal.signal(n, caught)\n"
+    "print('here', flush=True)\n"
+    "while True: signal.pause()\n"
+)
+# A file for each rank, because an mpirun that was told to end passes no more output on. Each stays until all have
+# theirs: Open MPI 5 sends SIGKILL to the ranks of a host as soon as one of them has ended.
+SAVE = (
+    "import os, pathlib, signal, sys, time\n"
+    "folder, ranks = pathlib.Path(sys.argv[1]), int(sys.argv[2])\n"
+    "def caught(number, frame):\n"
+    "    (folder / f'saved.{os.getpid()}').touch()\n"
+    "    while len(list(folder.glob('saved.*'))) < ranks: time.sleep(0.05)\n"
+    "    sys.exit(0)\n"
+    "signal.signal(signal.SIGTERM, caught)\n"
     "print('here', flush=True)\n"
     "while True: signal.pause()\n"
 )
@@ -124,20 +135,20 @@ def test_every_signal_reaches_the_command(job: Job) -> None:
 
 
 def test_sigterm_reaches_every_rank(openmpi: Job, tmp_path: Path) -> None:
-    launch = openmpi.launch("mpirun", "-n", 4, sys.executable, "-c", ANNOUNCE, tmp_path)
+    launch = openmpi.launch("mpirun", "-n", 4, sys.executable, "-c", SAVE, tmp_path, 4)
     launch.says("here", times=4)
     launch.kill()
     assert launch.ends() != 0
-    assert len(list(tmp_path.glob("SIGTERM.*"))) == 4
+    assert len(list(tmp_path.glob("saved.*"))) == 4
 
 
 def test_sigterm_reaches_the_ranks_of_a_scripts_mpirun(openmpi: Job, tmp_path: Path) -> None:
     script = 'mpirun -n 2 "$@"; echo not reached'
-    launch = openmpi.launch("sh", "-c", script, "sh", sys.executable, "-c", ANNOUNCE, tmp_path)
+    launch = openmpi.launch("sh", "-c", script, "sh", sys.executable, "-c", SAVE, tmp_path, 2)
     launch.says("here", times=2)
     launch.kill()
     assert launch.ends() == 143
-    assert len(list(tmp_path.glob("SIGTERM.*"))) == 2
+    assert len(list(tmp_path.glob("saved.*"))) == 2
     assert "not reached" not in launch.stdout
 
 

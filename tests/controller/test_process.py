@@ -88,6 +88,7 @@ def test_an_operator_killed_in_the_middle_is_followed_by_one_that_goes_on(
     first = start_operator(*only)
     world.submit()
     world.started()
+    world.said("MPIJobCreated")  # or it would be killed before it says so
     secret = world.get("Secret", "job-ssh")
     first.stop(signal.SIGKILL)
     world.run_workers()
