@@ -13,12 +13,14 @@ import pytest
 from mpiboot.checkin.authority import Credentials
 from mpiboot.checkin.picture import Pod, View
 from mpiboot.checkin.server import CheckinServer
-from tests.bootstrap.conftest import PORT, eventually
+from tests.bootstrap.conftest import PORT
+from tests.bootstrap.processes import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bootstrap.conftest import Job, Process
+    from tests.bootstrap.conftest import Job
+    from tests.bootstrap.processes import Process
 
 JOB, TOKEN = "default/pi", "t0ken-t0ken"
 

@@ -14,7 +14,7 @@ import pytest
 from docker.errors import APIError, NotFound
 from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
-from tests.bootstrap.conftest import eventually
+from tests.bootstrap.processes import eventually
 from tests.containers import HARDENED
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bootstrap.conftest import eventually
+from tests.bootstrap.processes import eventually
 from tests.s3 import running
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.bootstrap.conftest import Job, Process
+    from tests.bootstrap.conftest import Job
+    from tests.bootstrap.processes import Process
 
 WHERE = 'set -- $SSH_CONNECTION; echo "rank on $3"'
 # Open MPI makes a tree of more than 64 hosts; with this, of more than 2.

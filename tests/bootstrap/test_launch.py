@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.bootstrap import reaper
-from tests.bootstrap.conftest import eventually, write_keys
+from tests.bootstrap.conftest import write_keys
+from tests.bootstrap.processes import eventually
 
 if TYPE_CHECKING:
     from tests.bootstrap.conftest import Job

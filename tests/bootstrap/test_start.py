@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bootstrap.conftest import PATIENCE
+from tests.bootstrap.processes import PATIENCE
 
 if TYPE_CHECKING:
     from tests.bootstrap.conftest import Job

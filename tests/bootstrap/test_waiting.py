@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bootstrap.conftest import PATIENCE, PORT, eventually, fresh_address, write_keys
+from tests.bootstrap.conftest import PORT, fresh_address, write_keys
+from tests.bootstrap.processes import PATIENCE, eventually
 from tests.conftest import missing
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.bootstrap import reaper
-from tests.bootstrap.conftest import PORT, eventually
+from tests.bootstrap.conftest import PORT
+from tests.bootstrap.processes import eventually
 from tests.conftest import missing
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import elastic
-from tests.bootstrap.conftest import eventually
+from tests.bootstrap.processes import eventually
 from tests.foreign.build import FOREIGN, build
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bootstrap.conftest import eventually
+from tests.bootstrap.processes import eventually
 from tests.systems.d_elastic.test_plumbing import LAUNCHER, NAME, manifest, patched
 
 if TYPE_CHECKING:
