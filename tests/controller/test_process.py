@@ -185,7 +185,11 @@ def test_an_operator_outlives_a_restart_of_the_api_server(
         argv = Path(f"/proc/{server.pid}/cmdline").read_text().split("\0")[:-1]
         os.kill(server.pid, signal.SIGKILL)
         client.session.close()
-        again = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # It cannot be followed before its port is free.
+        eventually("the API server's end", lambda: not _answers(client, world.path("MPIJob")))
+        client.session.close()
+        with (home.logs / "kube-apiserver-again.log").open("wb") as output:
+            again = subprocess.Popen(argv, stdout=output, stderr=output)
         eventually("the API server", lambda: _answers(client, world.path("MPIJob")))
         world.submit(name="after")
         world.started(name="after")
