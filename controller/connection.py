@@ -68,6 +68,9 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
         from kubernetes_asyncio import client, config
     except ImportError:
         raise UserError("a kubeconfig needs kubernetes_asyncio: pip install 'mpiboot[operator]'") from None
+    hint = "name a kubeconfig with $KUBECONFIG, or with the operator's --kubeconfig"
+    if not any(Path(part).expanduser().exists() for part in path.split(os.pathsep)):
+        raise UserError(f"no cluster: there is no file {path}; {hint}")
     configuration: Any = client.Configuration()
     try:
         loader: Any = await config.load_kube_config(
@@ -77,7 +80,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
             persist_config=False,
         )
     except (config.ConfigException, OSError) as error:
-        raise UserError(f"no cluster: {path}: {error}; name a kubeconfig with --kubeconfig or $KUBECONFIG") from None
+        raise UserError(f"no cluster: {path}: {error}; {hint}") from None
 
     async def headers() -> Mapping[str, str]:
         settings: dict[str, Any] = await configuration.auth_settings()

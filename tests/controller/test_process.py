@@ -219,6 +219,16 @@ def test_a_kubeconfig_that_names_no_cluster_is_said(mpiboot: Callable[..., Any],
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [["operator"], ["status", "job"]])
+def test_a_kubeconfig_that_is_not_there_is_one_line(
+        mpiboot: Callable[..., Any], tmp_path: Path, command: list[str]) -> None:
+    absent = tmp_path / "absent"
+    done = mpiboot(*command, env={**os.environ, "KUBECONFIG": str(absent)})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"mpiboot: no cluster: there is no file {absent}; name a kubeconfig")
+    assert done.stderr.count("\n") == 1
+
+
 def test_wrong_settings_are_all_said_at_once(mpiboot: Callable[..., Any]) -> None:
     done = mpiboot("operator", "--workers=0", "--own-images=(", "--peer-leases=x")
     assert done.returncode == 2
