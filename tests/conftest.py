@@ -101,6 +101,19 @@ def image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
+def optional_image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
+    """The tag of an image that is built only when named; where nobody did, its tests are left out, in CI as well."""
+
+    def get(name: str) -> str:
+        tag = f"mpiboot/{name}:latest"
+        if not docker_engine.images.list(tag):
+            pytest.skip(f"needs the image {tag}, which is built only when named; get it with: make images NAMES={name}")
+        return tag
+
+    return get
+
+
+@pytest.fixture(scope="session")
 def runtime() -> Callable[[str], Path]:
     """The bin directory of an MPI runtime outside containers: `runtime("openmpi" | "mpich" | "intel")`."""
 

@@ -21,7 +21,7 @@ def run(engine: docker.DockerClient, image: str, *command: str, **options: Any) 
     container = engine.containers.create(image, list(command), network_mode="none", **options)
     try:
         container.start()
-        code = int(container.wait(timeout=120)["StatusCode"])
+        code = int(container.wait(timeout=600)["StatusCode"])
         return code, container.logs().decode(errors="replace")
     finally:
         container.remove(force=True)

@@ -6,9 +6,12 @@ import json
 import re
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests import containers
 
 if TYPE_CHECKING:
     import subprocess
@@ -77,3 +80,9 @@ def script(run: Callable[..., Trained], tmp_path: Path, name: str) -> Callable[.
         return run("-f", str(path))
 
     return once
+
+
+@pytest.fixture
+def inside(docker_engine: docker.DockerClient) -> Callable[..., tuple[int, str]]:
+    """One command in a container of an image: `inside(image, "pwd")` gives its exit code and output."""
+    return partial(containers.run, docker_engine)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import containers
 from tests.containers import HARDENED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import docker
 
     Tag = Callable[[str], str]
     Inside = Callable[..., tuple[int, str]]
@@ -23,12 +19,6 @@ EXAMPLES = {
     "torch": ["elastic/pytorch_mnist_elastic.py", "torch/mnist.py"],
     "tensorflow": ["elastic/tensorflow2_mnist_elastic.py", "fashion.py", "tensorflow/mnist.py"],
 }
-
-
-@pytest.fixture
-def inside(docker_engine: docker.DockerClient) -> Inside:
-    """One command in a container of an image: `inside(image, "pwd")` gives its exit code and output."""
-    return partial(containers.run, docker_engine)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -31,7 +31,8 @@ def test_every_row_leads_through_stages_that_exist(dockerfile: str) -> None:
 def test_every_choice_in_the_dockerfile_has_a_row(dockerfile: str) -> None:
     used = {word for row in load().rows.values() for word in (row.runtime, row.accel, row.kind)} - {NONE}
     common = {"workshop", "kit", "package", "ssh", "image", "delivered"}
-    common |= {"torch", "torch-wheel", "tensorflow", "tensorflow-wheel", "tensorflow-trim"}  # where Horovod is made
+    common |= {"torch", "torch-wheel", "torch-cuda", "torch-cuda-wheel"}  # where Horovod is made
+    common |= {"tensorflow", "tensorflow-wheel", "tensorflow-trim"}
     assert stages(dockerfile).keys() - common == used
 
 
@@ -107,10 +108,11 @@ def test_a_base_that_is_no_row_is_an_image_from_elsewhere() -> None:
     assert matrix.parent(matrix.get("a")) is None
 
 
-def test_rows_for_amd_gpus_are_built_only_when_named() -> None:
+@pytest.mark.parametrize("name", ["openmpi-rocm", "horovod-torch-cuda"])
+def test_rows_of_many_downloads_are_built_only_when_named(name: str) -> None:
     matrix = load()
-    assert "openmpi-rocm" not in [row.name for row in matrix.select([])]
-    assert [row.name for row in matrix.select(["openmpi-rocm"])] == ["openmpi-rocm"]
+    assert name not in [row.name for row in matrix.select([])]
+    assert [row.name for row in matrix.select([name])] == [name]
 
 
 def test_accelerator_narrows_the_choice() -> None:
