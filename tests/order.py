@@ -51,11 +51,18 @@ LONGEST = (
 ONE_SERVER = ("tests/controller/", "tests/job/test_api_server.py", "tests/cluster/test_api_server.py")
 
 
+# Training takes minutes with each framework, and nothing is shared between the two.
+FRAMEWORKS, TRAINING = ("torch", "tensorflow"), "tests/horovod/test_training.py"
+
+
 class Together(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file at a time to each process; what needs an API server goes to one of them as if it were one file."""
+    """A file at a time to each process, but one for what needs an API server, and two for the trainings of Horovod."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return ONE_SERVER[0] if nodeid.startswith(ONE_SERVER) else nodeid.partition("::")[0]
+        file, _, test = nodeid.partition("::")
+        if file == TRAINING:
+            return next((f"{file}: {framework}" for framework in FRAMEWORKS if f"[{framework}" in test), file)
+        return ONE_SERVER[0] if file.startswith(ONE_SERVER) else file
 
 
 def longest_first(items: list[pytest.Item]) -> None:
