@@ -46,6 +46,11 @@ def pi(name: str, image: str, workers: int = 2, **spec: object) -> Object:
     return mpijob(name, image, ["mpirun", "-n", str(workers), "python3", "-c", PI], workers, **spec)
 
 
+def held(command: list[str]) -> list[str]:
+    """A launcher's command that begins when the test says so: `jobs.let_go(name)`."""
+    return ["sh", "-c", 'until [ -e /tmp/go ]; do sleep 0.2; done; exec "$@"', "held", *command]
+
+
 def everywhere(job: Object, **pod: object) -> Object:
     """The job with these fields in the pod specs of both roles."""
     changed = copy.deepcopy(job)
@@ -106,6 +111,11 @@ class Jobs:
         selector = ",".join(f"training.kubeflow.org/{label}={value}" for label, value in wanted.items() if value)
         found: list[Object] = json.loads(self._kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
         return found
+
+    def let_go(self, name: str) -> None:
+        """Let a `held` launcher begin. Its container runs."""
+        pod, = self.pods(name, "launcher")
+        self.cluster.kubectl("exec", "-n", self.namespace, pod["metadata"]["name"], "--", "touch", "/tmp/go")
 
     def output(self, name: str) -> str:
         """What all of the launcher's pods printed so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.e2e.jobs import PI, mpijob, one_on_each, pi, ranks
+from tests.e2e.jobs import PI, held, mpijob, one_on_each, pi, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,13 +77,15 @@ def test_a_full_quota_is_told_and_waited_for(jobs: Jobs, loaded: Callable[[str],
 
 
 def test_a_suspended_job_has_no_pods_and_resumes(jobs: Jobs, loaded: Callable[[str], str]) -> None:
-    slow = f"import time; time.sleep(10)\n{PI}"
-    name = jobs.submit(mpijob("pause", loaded("openmpi"), ["mpirun", "-n", "2", "python3", "-c", slow]))
+    name = jobs.submit(mpijob("pause", loaded("openmpi"), held(["mpirun", "-n", "2", "python3", "-c", PI])))
     jobs.until(name, "running", lambda: jobs.condition(name, "Running").get("status") == "True")
     jobs.patch(name, {"spec": {"runPolicy": {"suspend": True}}})
     jobs.until(name, "the condition Suspended", lambda: jobs.condition(name, "Suspended").get("status") == "True")
     jobs.until(name, "no pods", lambda: not jobs.pods(name))
     jobs.patch(name, {"spec": {"runPolicy": {"suspend": False}}})
+    jobs.until(name, "running again",
+               lambda: [pod["status"]["phase"] for pod in jobs.pods(name, "launcher")] == ["Running"])
+    jobs.let_go(name)
     assert jobs.end(name) == "Succeeded", jobs.told(name)
     assert jobs.condition(name, "Suspended")["status"] == "False"
     assert ranks(jobs.output(name)) == one_on_each(name, 2)
@@ -104,13 +106,13 @@ def test_an_operator_that_dies_in_the_middle_changes_nothing(
 
 def test_a_job_that_ends_while_no_operator_runs_is_not_run_again(
         jobs: Jobs, loaded: Callable[[str], str], operator: Operator) -> None:
-    wait = f"import time; time.sleep(5)\n{PI}"
-    job = mpijob("alone", loaded("openmpi"), ["mpirun", "-n", "2", "python3", "-c", wait],
+    job = mpijob("alone", loaded("openmpi"), held(["mpirun", "-n", "2", "python3", "-c", PI]),
                  runPolicy={"ttlSecondsAfterFinished": 1})
     name = jobs.submit(job)
     jobs.until(name, "running", lambda: jobs.condition(name, "Running").get("status") == "True")
     operator.kill()
     try:
+        jobs.let_go(name)
         jobs.until(name, "the launcher's end", lambda: jobs.pods(name, "launcher")[0]["status"]["phase"] == "Succeeded")
         assert jobs.output(name).count("rank ") == 2
     finally:

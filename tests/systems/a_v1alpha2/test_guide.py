@@ -133,17 +133,21 @@ def test_the_guides_commands_while_it_runs(shell: Shell, manifest: Callable[...,
 def test_a_launcher_that_fails_is_restarted_and_then_failed(shell: Shell, manifest: Callable[..., str]) -> None:
     limits = {"backoffLimit": 0, "activeDeadlineSeconds": 1,
               "runPolicy": {"backoffLimit": 1, "activeDeadlineSeconds": 120}}  # fmt: skip
-    text = manifest(**limits).replace("mpirun --allow-run-as-root python fashion.py", "sleep 3; exit 3")
+    held = "until [ -e /tmp/go ]; do sleep 0.2; done; exit 3"
+    text = manifest(**limits).replace("mpirun --allow-run-as-root python fashion.py", held)
     shell("kubectl apply -f - -n $NAMESPACE", given=text)
     shell.until("the first launcher runs", lambda: true(shell, "Running"))
     spec = shell.json(f"kubectl get job {NAME}-launcher -o json")["spec"]
     assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (1, 120)
+    fails = f"kubectl exec $({LAUNCHER} --field-selector status.phase=Running) -- touch /tmp/go"
+    shell(fails)
     shell.until("its restart", lambda: true(shell, "Restarting"))
     assert [each[0] for each in conditions(shell)] == ["Created", "Restarting"]
     who = f"MPIJob {shell.namespace}/{NAME}"
     assert conditions(shell)[1][1:] == ("True", "MPIJobRestarting", f"{who} is restarting.")
     shell.until("the second launcher runs", lambda: true(shell, "Running"))
     assert [each[0] for each in conditions(shell)] == ["Created", "Running"]
+    shell(fails)
     assert shell.ended(NAME) == "Failed"
     assert [each[:3] for each in conditions(shell)] == [
         ("Created", "True", "MPIJobCreated"), ("Running", "False", "MPIJobRunning"), ("Failed", "True", "MPIJobFailed"),
