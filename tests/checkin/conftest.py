@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 JOB, TOKEN = "default/pi", "t0ken"
-PATIENCE = 20.0  # seconds: only ever used up by a test that fails
+PATIENCE = 60.0  # seconds: only ever used up by a test that fails
 
 
 def report(port: int = 2222, uid: str = "", start: str = "") -> Report:

@@ -13,7 +13,7 @@ from mpiboot.controller.queue import LONGEST_REST, Queue
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def work(seconds: float) -> None:

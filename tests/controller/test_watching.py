@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mpiboot.controller.view import ObjectView
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def config_map(name: str, version: int, value: str = "") -> dict[str, Any]:

@@ -179,7 +179,7 @@ def no_traces(state: Path) -> Callable[[], None]:
     """Asserts that no file and no process of a job of this machine is left; waits for processes that are ending."""
 
     def check() -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while left := [*files(state), *processes(state)]:
             if time.monotonic() > deadline:
                 pytest.fail(f"left behind: {left}")

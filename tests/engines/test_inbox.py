@@ -31,7 +31,7 @@ def test_a_signal_is_heard_on_the_way_into_the_wait() -> None:
                 for thread in spinning:
                     thread.start()
                 sender.stdin.write(b".")
-                assert inbox.get(timeout=20) == Interrupted(signal.SIGTERM)
+                assert inbox.get(timeout=60) == Interrupted(signal.SIGTERM)
             for thread in spinning:
                 thread.join()
         sender.stdin.close()
