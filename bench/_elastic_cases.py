@@ -79,6 +79,16 @@ def network(job: Training) -> dict[str, float]:
             "connected again: takes part": job.until(3, again, steps=5) - again}  # fmt: skip
 
 
+def cut_while_joining(job: Training) -> dict[str, float]:
+    """From two ranks: a third is cut off once its program runs, and stays away."""
+    job.scale(3)
+    job.wait("a rank that joins", lambda: job.has_rank(2))
+    began = time.time()
+    job.cut(2)
+    job.until(2, began, steps=20)
+    return {"cut off while joining: training stood still": job.longest_gap(began)}
+
+
 def briefly(job: Training) -> dict[str, float]:
     """From three ranks: one is killed, and another cut off once the first is back."""
     killed, _ = _lost(job, KILLED, lambda: job.kill(1), 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from bench._elastic import TENSORFLOW
-from bench._elastic_cases import Samples, briefly, losses, network, sizes
+from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes
 from bench._elastic_docker import training
 from bench._engine import engine
 from bench.docker_run import versions  # noqa: F401 (what the runner asks for)
@@ -22,6 +22,8 @@ def measure() -> list[Row]:
         pass
     samples = Samples()
     for number in range(TIMES):
+        with training(TORCH_IMAGE, 2, f"{number}-joining") as job:
+            samples.add(cut_while_joining(job))
         with training(TORCH_IMAGE, 2, f"{number}-sizes") as job:
             samples.add(sizes(job))
         with training(TORCH_IMAGE, 2, f"{number}-losses") as job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -61,18 +62,22 @@ def training(
 ) -> Running:  # fmt: skip
     """A job of torch's on Docker that trains with three ranks."""
     nothing_left()
-    tag = image("horovod-torch")
-    words = ["horovodrun", "-np", "3", "--min-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh",
-             "python", "/examples/elastic/pytorch_mnist_elastic.py", "--steps", "300"]  # fmt: skip
+    return trains(start, tmp_path, name, image("horovod-torch"), workers=3, steps=300)
+
+
+def trains(start: Callable[..., Running], folder: Path, name: str, tag: str, *, workers: int, steps: int) -> Running:
+    words = ["horovodrun", "-np", str(workers), "--min-np", "1",
+             "--host-discovery-script", "/etc/mpi/discover_hosts.sh",
+             "python", "/examples/elastic/pytorch_mnist_elastic.py", "--steps", str(steps)]  # fmt: skip
     main = {"name": "main", "image": tag}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
         "slotsPerWorker": 1, "runPolicy": {"backoffLimit": 0}, "mpiReplicaSpecs": {
             "Launcher": {"template": {"spec": {"containers": [{**main, "command": words}]}}},
-            "Worker": {"replicas": 3, "template": {"spec": {
+            "Worker": {"replicas": workers, "template": {"spec": {
                 "terminationGracePeriodSeconds": 1, "containers": [main]}}}}}}
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    running = start("run", "--engine", "docker", "-f", str(tmp_path / "job.json"))
-    reaches(running, [3])
+    (folder / "job.json").write_text(json.dumps(job))
+    running = start("run", "--engine", "docker", "-f", str(folder / "job.json"))
+    reaches(running, [workers])
     return running
 
 
@@ -110,3 +115,20 @@ def test_a_worker_that_is_cut_from_the_network_takes_part_again_when_it_is_back(
     subprocess.run([*link, "up"], check=True)
     reaches(training, [3, 2, 3])
     assert training.end(LONG) == 0, training.err
+
+
+def test_training_goes_on_when_a_worker_is_cut_from_the_network_while_it_joins(
+    start: Callable[..., Running], image: Callable[[str], str], name: str, tmp_path: Path,
+    nothing_left: Callable[[], None], mpiboot: Callable[..., subprocess.CompletedProcess[str]],
+    docker_engine: docker.DockerClient,
+) -> None:  # fmt: skip
+    nothing_left()
+    running = trains(start, tmp_path, name, image("horovod-torch"), workers=2, steps=1_000_000)
+    assert mpiboot("scale", name, "3").returncode == 0
+    running.wait_for("2 -> 3 workers: + worker-2")
+    pid = str(docker_engine.containers.get(f"{name}-worker-2").attrs["State"]["Pid"])
+    subprocess.run(["nsenter", "-t", pid, "-n", "ip", "link", "set", "eth0", "down"], check=True)
+    # With three only for the moment in which a rank on another worker stands in.
+    reaches(running, [2, 3, 2])
+    running.process.terminate()
+    assert running.end(LONG) == 128 + signal.SIGTERM
