@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.order import LONGEST, ONE_SERVER, TESTS, TRAINING
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACKED = [
     REPOSITORY / name
@@ -38,3 +40,8 @@ def test_no_file_names_a_registry_host_or_a_place_on_a_machine() -> None:
 def test_no_binary_is_committed() -> None:
     files = [path for path in TRACKED if path.is_file() and not path.is_symlink()]
     assert [str(path) for path in files if b"\0" in path.read_bytes()] == []
+
+
+def test_files_that_are_begun_first_or_kept_together_are_there() -> None:
+    named = [*(TESTS / name for name in LONGEST), *(REPOSITORY / name for name in (*ONE_SERVER, TRAINING))]
+    assert [str(path) for path in named if not path.exists()] == []
