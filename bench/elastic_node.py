@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench._cluster import client
 from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
 from bench._elastic import SILENT, TENSORFLOW
-from bench._elastic_cases import Samples, briefly, losses, network, sizes, watched
+from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes, watched
 from bench._elastic_node import training
 from bench.elastic import TENSORFLOW_IMAGE, TIMES, TORCH_IMAGE
 from bench.harness import Row  # noqa: TC001
@@ -16,6 +16,8 @@ def measure() -> list[Row]:
     api = client(TORCH_IMAGE, TENSORFLOW_IMAGE)
     samples = Samples()
     for _ in range(TIMES):
+        with training(api, TORCH_IMAGE, 2) as job:
+            samples.add(cut_while_joining(job))
         with training(api, TORCH_IMAGE, 2) as job:
             samples.add(sizes(job))
         with training(api, TORCH_IMAGE, 2) as job:
