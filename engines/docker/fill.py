@@ -56,10 +56,15 @@ def archive(volumes: Mapping[str, Volume]) -> bytes:
 
 
 def one_file(path: str, data: bytes, mode: int = 0o444) -> bytes:
-    """A tar of one file that all may read."""
+    """A tar of one file that all may read, whole before it has its name: somebody may read the one before just then."""
+    folder, _, name = path.rpartition("/")
+    beside = f"{folder}/.{name}.new".lstrip("/")
+    link = tarfile.TarInfo(path)
+    link.type, link.linkname, link.mode = tarfile.LNKTYPE, beside, mode
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        _add(tar, path, data, mode, None)
+        _add(tar, beside, data, mode, None)
+        tar.addfile(link)
     return buffer.getvalue()
 
 
