@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from bench._elastic import TENSORFLOW
 from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes
 from bench._elastic_docker import training
 from bench._engine import engine
 from bench.docker_run import versions  # noqa: F401 (what the runner asks for)
-from bench.harness import Row  # noqa: TC001
+
+if TYPE_CHECKING:
+    from bench.harness import Row
 
 TORCH_IMAGE = os.environ.get("BENCH_HOROVOD", "mpiboot/horovod-torch:latest")
 TENSORFLOW_IMAGE = "mpiboot/horovod-tensorflow:latest"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bench._cluster import client
 from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
 from bench._elastic import SILENT, TENSORFLOW
 from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes, watched
 from bench._elastic_node import training
 from bench.elastic import TENSORFLOW_IMAGE, TIMES, TORCH_IMAGE
-from bench.harness import Row  # noqa: TC001
+
+if TYPE_CHECKING:
+    from bench.harness import Row
 
 
 def measure() -> list[Row]:
