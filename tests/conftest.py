@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,9 @@ pytest_plugins = ["cluster.fixtures"]
 # on under another name, for the processes that pytest starts.
 if forced := os.environ.pop("MPIBOOT_ENGINE", ""):
     os.environ["MPIBOOT_TEST_ENGINE"] = forced
+# A script that runs `make test &` has it ignore Ctrl-C, and so would all that tests start and then end by Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
 
 
