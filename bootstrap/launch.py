@@ -38,10 +38,10 @@ class Command:
         """Starts it. Raises `spawn.NotFoundError` or `spawn.NotExecutableError`."""
         self._watch, self._signals = watch, signals
         self._terminal = Terminal()
+        # Before the start: what the command leaves at once would be the system's, and never be ended.
+        reaper.adopt_orphans()
         self.pid = spawn.spawn(argv, environ, own_group=True)
         self._terminal.lend(self.pid)
-        # After the start, since it costs an import outside of containers; nothing is orphaned so soon.
-        reaper.adopt_orphans()
         self._code: int | None = None
         self._told_to_end = False
         self._cause, self._kill_at = "", float("inf")

@@ -172,6 +172,13 @@ def test_orphans_of_the_command_end_with_it(job: Job, tmp_path: Path) -> None:
     assert not Path(f"/proc/{pid_file.read_text().strip()}").exists()
 
 
+def test_orphans_of_a_command_that_ends_at_once_end_with_it(job: Job, tmp_path: Path) -> None:
+    job.hostfile.write_text("")
+    pid_file = tmp_path / "pid"
+    assert job.launch("sh", "-c", f"setsid sleep 600 & echo $! > {pid_file}").ends() == 0
+    assert not Path(f"/proc/{pid_file.read_text().strip()}").exists()
+
+
 def test_what_a_killed_mpirun_left_on_the_workers_is_ended(openmpi: Job, tmp_path: Path) -> None:
     rank = f"trap : TERM HUP; echo $$ > {tmp_path}/pid.$PMIX_RANK; echo here; while :; do sleep 0.1; done"
     launch = openmpi.launch("mpirun", "-n", 2, "setsid", "sh", "-c", rank)
