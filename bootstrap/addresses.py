@@ -24,7 +24,10 @@ class AddressFile:
         self.problems: tuple[str, ...] = ()
 
     def changed(self) -> dict[str, Place] | None:
-        """The places by name if the file is not as it was at the last call, else None. A missing file holds none."""
+        """The places by name if the file is not as it was at the last call, else None.
+
+        A file that is gone is no news: who rewrites it may have to take it away first.
+        """
         try:
             found = os.stat(self._path)
             mark = (found.st_mtime_ns, found.st_ino, found.st_size)
@@ -33,8 +36,7 @@ class AddressFile:
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
         except OSError:
-            gone, self._seen = self._seen is not None, None
-            return {} if gone else None
+            return None
         self._seen = mark
         places, problems = parse(text)
         self.problems = tuple(f"{self._path}:{problem}" for problem in problems)

@@ -56,7 +56,10 @@ def archive(volumes: Mapping[str, Volume]) -> bytes:
 
 
 def one_file(path: str, data: bytes, mode: int = 0o444) -> bytes:
-    """A tar of one file that all may read, whole before it has its name: somebody may read the one before just then."""
+    """A tar of one file that all may read, whole before it has its name: somebody may read the one before just then.
+
+    The engine takes the old one away first. For a moment there is none, and readers have to bear that.
+    """
     folder, _, name = path.rpartition("/")
     beside = f"{folder}/.{name}.new".lstrip("/")
     link = tarfile.TarInfo(path)

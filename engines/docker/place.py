@@ -113,7 +113,7 @@ class DockerPlace:
         plan = self._plan = planned.plan_in_images(self.job, self._own_images, self._material)
         self._describe(plan, images)
         self._create()
-        self._telling = Telling(self.api, self.job, self._filler, self._specs[LAUNCHER])
+        self._telling = Telling(self.api, self.job, self._filler, self._specs[LAUNCHER], plan.launcher_waits)
         self.marks.mark("created", "job")
         workers = [name for name in self._specs if name != LAUNCHER]
         if plan.launcher_waits == "in-place":

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from mpiboot.engines.docker.podspec import ContainerSpec
     from mpiboot.job.model import Job
+    from mpiboot.job.wishes import Waits
 
 
 class Telling:
     """Knows who is where. The launcher hears of it first when all are there, then of each change."""
 
-    def __init__(self, api: APIClient, job: Job, filler: str, launcher: ContainerSpec) -> None:
+    def __init__(self, api: APIClient, job: Job, filler: str, launcher: ContainerSpec, waits: Waits) -> None:
         self._api, self._job, self._filler, self._launcher = api, job, filler, launcher
+        # One that waits by itself keeps a list of its own, which the script prints as it is.
+        self._tells_script = elastic.of_job(job) is not None and waits != "in-place"
         self._lock = threading.Lock()
         self._addresses: dict[int, str] = {}
         self._all_were_there = False
@@ -58,7 +61,7 @@ class Telling:
         spec, job = self._launcher, self._job
         for volume in (mount.volume for mount in spec.mounts if mount.volume.addresses):
             yield f"{fill.key(spec, volume)}/{volume.addresses}", planned.addresses(job, self._addresses), 0o444
-        if elastic.of_job(job) is None:
+        if not self._tells_script:
             return
         everyone = names.worker_hosts(job)
         script = discover.script((everyone[i] for i in sorted(self._addresses)), job.slots_per_worker, job.dialect)
