@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.controller import kinds
 from mpiboot.controller.action import Action, Create, Delete, Patch, Resume, Stage
 from mpiboot.controller.api import MERGE, STRATEGIC
+from mpiboot.controller.observe import enough
 from mpiboot.controller.status import is_finished
 from mpiboot.controller.view import digest, service_contents
 from mpiboot.job import wishes
@@ -97,7 +98,7 @@ def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
 
 def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
     """Gates open for good: a launcher that was let go is not held back by a worker that fails later."""
-    if seen.enough_ready(plan.job):
+    if len(seen.reachable_workers(plan.job)) >= enough(plan.job):
         opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": wishes.GATE}]}}
         for pod in seen.launcher_pods:
             if pod.gated and not pod.meta.deleting:

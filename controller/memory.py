@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.dead import Losses
+from mpiboot.controller.named import Named
 from mpiboot.job import wishes
 from mpiboot.job.manifest import Manifest
 from mpiboot.job.plan import plan
@@ -109,6 +110,7 @@ class Memory:
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
     nudges: Nudges = field(default_factory=Nudges)
     losses: Losses = field(default_factory=Losses)
+    named: Named = field(default_factory=Named)
     plan: Plan | None = None
     warnings: tuple[Problem, ...] = ()
     ignored: tuple[str, ...] = ()  # fields whose latest change comes too late

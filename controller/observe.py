@@ -40,6 +40,7 @@ class Observed:
     service: ObjectView | None = None
     config_map: ObjectView | None = None
     failed_launchers: tuple[PodView, ...] = ()  # in the order of time, those that are gone among them
+    unnamed: frozenset[str] = frozenset()  # ready workers that a launcher would not find by their names yet
     # Asked for many times in one look, and there may be a thousand workers.
     _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -63,6 +64,10 @@ class Observed:
     def enough_ready(self, job: Job) -> bool:
         """Whether the launcher can begin: with all workers, or with as many as an elastic job needs."""
         return len(self.ready_workers(job)) >= enough(job)
+
+    def reachable_workers(self, job: Job) -> tuple[PodView, ...]:
+        """Those that a launcher without mpiboot can log in to: it knows them only by their names."""
+        return tuple(pod for pod in self.ready_workers(job) if pod.name not in self.unnamed)
 
 
 def enough(job: Job) -> int:

@@ -46,8 +46,8 @@ def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -
     job = plan.job
     here = (names.launcher_host(job, cluster_domain),) if job.run_launcher_as_worker else ()
     size = elastic.of_job(job)
-    # An elastic launcher starts ranks on whoever is listed, so their SSH must answer.
-    running = seen.ready_workers(job) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
+    # An elastic launcher starts ranks on whoever is listed, so their SSH must answer, and by their name.
+    running = seen.reachable_workers(job) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
     hosts = (*here, *(names.host(names.worker(job.name, pod.index), job, cluster_domain) for pod in running))
     script = discover.script(hosts, job.slots_per_worker, job.dialect)
     data = {**plan.config_map["data"], objects.DISCOVER: script}

@@ -16,9 +16,11 @@ from mpiboot.controller.clock import seconds_since
 from mpiboot.controller.dead import dead
 from mpiboot.controller.decide import decide
 from mpiboot.controller.memory import Memory
+from mpiboot.controller.named import LOOK_AGAIN
 from mpiboot.controller.observe import observe
 from mpiboot.controller.publish import news
 from mpiboot.controller.status import is_finished
+from mpiboot.job import elastic, names
 from mpiboot.job.problems import ManifestError
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Reconciler:
     ) -> None:
         self._caches, self._reporter = caches, reporter
         self._settings, self._key_type, self._show = settings, key_type, show
-        self._actor = Actor(api, self._learn)
+        self._api, self._actor = api, Actor(api, self._learn)
         self._memories: dict[str, Memory] = {}
         self._puts = {
             kinds.JOB: caches.jobs.put,
@@ -105,6 +107,10 @@ class Reconciler:
     async def _look(self, view: MpiJobView, plan: Plan, memory: Memory) -> float | None:
         job, domain = plan.job, self._settings.cluster_domain
         seen = observe(self._caches, view)
+        if names_matter(plan, seen):
+            service, workers = names.service(job.name), seen.ready_workers(job)
+            unnamed = await memory.named.lacking(self._api, view.namespace, service, workers, time.monotonic())
+            seen = replace(seen, unnamed=unnamed)
         # Workers come one by one: what the launcher is told need not follow each of them, only the last.
         wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
         told = news(plan, seen, domain, due=not wait)
@@ -125,13 +131,14 @@ class Reconciler:
             return await self._look(view, memory.look_at(view, self._settings, self._key_type), memory)
         except TroubleError as error:
             trouble = error
+        ask_again = LOOK_AGAIN if seen.unnamed else 0.0
         seen = observe(self._caches, view)
         self._show(view.key, picture(job, seen, domain))
         rest = await self._reporter.report(view, job, seen, memory, overdue=overdue(job, seen), trouble=trouble)
         if trouble:
             raise trouble
         later = wait if told.differ(seen) else 0.0
-        again = (rest, later, lost.again, memory.nudges.wait(time.monotonic()), until_overdue(job, seen))
+        again = (rest, later, ask_again, lost.again, memory.nudges.wait(time.monotonic()), until_overdue(job, seen))
         return min((each for each in again if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:
@@ -148,6 +155,14 @@ class Reconciler:
     def _learn(self, kind: Kind, found: Object) -> None:
         if put := self._puts.get(kind):
             put(found)
+
+
+def names_matter(plan: Plan, seen: Observed) -> bool:
+    """Whether a launcher that can find its workers only by their names is about to look for them."""
+    if plan.launcher_waits == "in-place":
+        return False
+    gated = any(pod.gated for pod in seen.launcher_pods)
+    return elastic.of_job(plan.job) is not None or (gated and seen.enough_ready(plan.job))
 
 
 def makes_secret(stages: Sequence[Stage]) -> bool:

@@ -26,6 +26,8 @@ def rules() -> list[Rule]:
         rule("", "services configmaps", "get list watch create patch"),
         # No list and no watch: the operator sees the Secrets that it makes, and not all those of a cluster.
         rule("", "secrets", "get create"),
+        # Whether a worker's name is known already, before a launcher is told of it.
+        rule("discovery.k8s.io", "endpointslices", "list"),
         rule("", "events", "create patch"),
         rule("batch", "jobs", "get list watch create update patch"),
         # A suspended Job's pod template can be changed only after its start time is cleared.

@@ -89,6 +89,7 @@ PLURALS = {
     "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "Secret": "api/v1/namespaces/{}/secrets",
     "Event": "api/v1/namespaces/{}/events",
+    "EndpointSlice": "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
     "Job": "apis/batch/v1/namespaces/{}/jobs",
     "MPIJob": "apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs",
 }
@@ -175,6 +176,15 @@ class World:
 
     def phase(self, pod: Object, phase: str, **status: Any) -> None:  # noqa: ANN401
         self.patch("Pod", pod["metadata"]["name"], {"status": {"phase": phase, **status}}, "status")
+        if {"type": "Ready", "status": "True"} in status.get("conditions", ()):
+            self.named(pod)
+
+    def named(self, pod: Object) -> None:
+        """What makes the pod's name known to DNS, once it is ready."""
+        labels = {"kubernetes.io/service-name": pod["spec"]["subdomain"]}
+        endpoint = {"addresses": ["10.9.8.7"], "hostname": pod["spec"]["hostname"]}
+        self.create("EndpointSlice", {"metadata": {"generateName": "names-", "labels": labels},
+                                      "addressType": "IPv4", "endpoints": [endpoint]})  # fmt: skip
 
     def run_workers(self, name: str = "job", *, ready: bool = False) -> None:
         for pod in self.workers(name):

@@ -125,6 +125,13 @@ def test_only_workers_whose_ssh_answers_are_listed() -> None:
     ]
 
 
+def test_workers_whose_names_nobody_knows_yet_are_not_listed() -> None:
+    made = planned()
+    there = replace(seen(made, pod(made, 0, **READY), pod(made, 1, **READY)), unnamed=frozenset({"job-worker-0"}))
+    assert "job-worker-1." in news(made, there, "").data["discover_hosts.sh"]
+    assert "job-worker-0." not in news(made, there, "").data["discover_hosts.sh"]
+
+
 def test_a_running_job_grows_and_shrinks_and_its_launcher_stays(world: World) -> None:
     world.create("MPIJob", job_of())
     launcher = world.started()

@@ -35,6 +35,23 @@ def test_the_gate_opens_when_all_workers_are_ready(world: World) -> None:
     eventually("the state", lambda: world.status().get("state") == "Starting")
 
 
+@pytest.mark.parametrize("names", ["known", "never known"])
+def test_the_gate_waits_for_names(world: World, names: str) -> None:
+    """DNS hears of a worker after its pod is ready. Some clusters may make names by other means."""
+    world.submit()
+    world.started()
+    name = world.launcher_pod()["metadata"]["name"]
+    for worker in world.workers():
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        world.patch("Pod", worker["metadata"]["name"], {"status": ready}, "status")
+    eventually("ready workers", lambda: world.status().get("workers") == "2/2")
+    holds(lambda: gates(world, name) == [GATE], 1)
+    if names == "known":
+        for worker in world.workers():
+            world.named(worker)
+    eventually("an open gate", lambda: gates(world, name) == [])
+
+
 def test_a_launchers_next_try_waits_for_a_worker_that_has_gone(world: World) -> None:
     world.submit()
     world.started()
