@@ -55,6 +55,9 @@ if [ ! -e "$state/hosts/$host" ]; then
     exec "$found" "$@"
 fi
 echo "$host" 2>/dev/null >>"$state/contacted"
+# In images of ours: a login takes 40 ms less.
+nodelay=/usr/lib/mpiboot/nodelay.so
+if [ -e "$nodelay" ]; then export LD_PRELOAD="$nodelay${LD_PRELOAD:+ $LD_PRELOAD}"; fi
 if [ -e "$state/hosts-not-verified" ]; then
     exec "$found" -F "$config" -o StrictHostKeyChecking=no "$@"
 fi

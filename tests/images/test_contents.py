@@ -136,3 +136,21 @@ def test_gpu_image_starts_and_its_libraries_answer_without_a_gpu(image: Tag, run
     code, said = run(image("openmpi-cuda"), "python", "-c", ask)
     assert code == 0, said
     assert said.split() == ["0", "True", "True"]
+
+
+CONNECTS = """#!/usr/bin/python3
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    connection = socket.create_connection(server.getsockname())
+    print(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+"""
+
+
+def test_a_login_does_not_wait_for_acknowledgements(image: Tag, run: Run) -> None:
+    """In ssh's place stands a program that connects and tells whether its small packets go out at once."""
+    job = "mkdir -p /tmp/job/hosts /tmp/bin; touch /tmp/job/ssh_config /tmp/job/hosts/worker"
+    stand_in = 'printf %s "$PROGRAM" >/tmp/bin/ssh; chmod +x /tmp/bin/ssh'
+    ask = "PATH=/usr/lib/mpiboot/bin:/tmp/bin:$PATH; ssh worker; ssh stranger"
+    environment = {"PROGRAM": CONNECTS, "MPIBOOT_SSH_CONFIG": "/tmp/job/ssh_config"}
+    code, said = run(image("openmpi"), "sh", "-c", f"{job}; {stand_in}; {ask}", environment=environment)
+    assert (code, said.split()) == (0, ["1", "0"])

@@ -30,7 +30,7 @@ def test_every_row_leads_through_stages_that_exist(dockerfile: str) -> None:
 
 def test_every_choice_in_the_dockerfile_has_a_row(dockerfile: str) -> None:
     used = {word for row in load().rows.values() for word in (row.runtime, row.accel, row.kind)} - {NONE}
-    common = {"workshop", "kit", "package", "ssh", "image", "delivered"}
+    common = {"workshop", "nodelay", "kit", "package", "ssh", "image", "delivered"}
     common |= {"torch", "torch-wheel", "torch-cuda", "torch-cuda-wheel"}  # where Horovod is made
     common |= {"tensorflow", "tensorflow-wheel", "tensorflow-trim"}
     assert stages(dockerfile).keys() - common == used

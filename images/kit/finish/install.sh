@@ -5,5 +5,6 @@ sh /step/mpiboot.sh
 mkdir -p /usr/lib/mpiboot/bin
 install -m 0755 /step/entrypoint /usr/lib/mpiboot/entrypoint
 if [ -f /package/mpiboot/ssh/shim.sh ]; then install -m 0755 /package/mpiboot/ssh/shim.sh /usr/lib/mpiboot/bin/ssh; fi
+install -m 0644 /step/nodelay.so /usr/lib/mpiboot/nodelay.so
 sh /step/paths.sh
 tidy
