@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from mpiboot.bootstrap import keydir, listening, private, reaper, spawn
 from mpiboot.bootstrap.signals import DONE, Signals
 from mpiboot.job.errors import UserError
-from mpiboot.ssh.server import WORKER_VARIABLE, Server, configuration
+from mpiboot.job.keyfiles import AUTHORIZED_KEYS, HOST_KEY, PRIVATE
+from mpiboot.ssh.server import SECRETS, WORKER_VARIABLE, Server, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ _NEEDED = {6: "SETGID", 7: "SETUID", 18: "SYS_CHROOT"}  # capability number -> n
 
 
 class Keys(NamedTuple):
-    """Texts of the mounted files. No host key: sshd gets a fresh one."""
+    """Texts of the files or variables. No host key: sshd gets a fresh one."""
 
     authorized: str
     host: str | None
@@ -38,7 +39,7 @@ def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], N
 
     A worker that is told to end has not succeeded: of a pod that ended with 0 Kubernetes forgets that it was evicted.
     """
-    keys = read_keys(config.ssh_dir)
+    keys = read_keys(config.ssh_dir, environ)
     _check_capabilities()
     port = _free_port(config, log)
     home = private.fresh("worker", traversable=True)
@@ -54,8 +55,10 @@ def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], N
         private.remove(home)
 
 
-def read_keys(explicit: str) -> Keys:
-    """The mounted keys, or one line that says which is missing and where it was looked for."""
+def read_keys(explicit: str, environ: Mapping[str, str]) -> Keys:
+    """The keys, or one line that says which is missing and where it was looked for."""
+    if environ.get(AUTHORIZED_KEYS):
+        return Keys(environ[AUTHORIZED_KEYS], environ.get(HOST_KEY) or None)
     directory = keydir.find(explicit, "authorized_keys")
     authorized = keydir.read(directory, "authorized_keys") if directory else None
     if authorized is None or not authorized.strip():
@@ -65,7 +68,7 @@ def read_keys(explicit: str) -> Keys:
             f"authorized_keys {what} (in {where}), so nobody could log in; "
             "mount the job's SSH keys there, or say where they are: MPIBOOT_SSH_DIR or --ssh-dir"
         )
-    return Keys(authorized, keydir.read(directory, "id_rsa"))
+    return Keys(authorized, keydir.read(directory, PRIVATE))
 
 
 def _check_capabilities() -> None:
@@ -112,7 +115,7 @@ def _start(keys: Keys, config: WorkerConfig, home: str, environ: Mapping[str, st
         # Some images lack it. If it cannot be made, sshd itself says what it misses.
         with suppress(OSError):
             os.makedirs("/run/sshd", 0o755, exist_ok=True)
-    inherited = {name: value for name, value in environ.items() if name != "MPIBOOT_TOKEN"}
+    inherited = {name: value for name, value in environ.items() if name not in SECRETS}
     return spawn.spawn([program, "-D", "-e", "-f", f"{home}/sshd_config"], inherited)
 
 

@@ -64,6 +64,7 @@ class Replica:
                 checkin_urls=self._urls,
                 delivery_image=settings.delivery_image,
                 units_per_node=settings.gpus_per_node,
+                mount_keys=settings.mount_keys,
             ),
             "ecdsa" if settings.key_type == "ecdsa" else "ed25519",
             self._show,

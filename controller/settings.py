@@ -51,6 +51,8 @@ OPTIONS = (
     Option("gpus_per_node", DEFAULT_PER_NODE, "GPUs of a node, for v1alpha1 jobs that do not say.", least=1),
     Option("delivery_image", "", "Image that brings sshd and ssh to images without, such as mpiboot/delivery:VERSION;"
            " empty: none is brought."),
+    Option("mount_keys", False, "Mount keys and API token in every worker, also where it would start sooner without"  # noqa: FBT003 (a default)
+           " any volume."),
     Option("key_type", "ed25519", "Type of the jobs' SSH keys; ecdsa where FIPS rules apply.",
            choices=("ed25519", "ecdsa")),
     Option("workers", 16, "Jobs that are looked at simultaneously.", least=1),
@@ -80,6 +82,7 @@ class Settings:
     own_images: str
     delivery_image: str
     gpus_per_node: int
+    mount_keys: bool
     key_type: str
     workers: int
     concurrency: int

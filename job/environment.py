@@ -60,9 +60,14 @@ def field_ref(path: str) -> dict[str, Any]:
     return {"fieldRef": {"fieldPath": path}}
 
 
-def of_worker(job: Job, settings: Settings, *, checks_in: bool) -> Environment:
+def secret_ref(job: Job, key: str) -> dict[str, Any]:
+    return {"secretKeyRef": {"name": names.secret(job.name), "key": key}}
+
+
+def of_worker(job: Job, settings: Settings, *, checks_in: bool, keys: Mapping[str, Mapping[str, Any]]) -> Environment:
     """A worker's variables, all but its index."""
-    return Environment({"K_MPI_JOB_ROLE": "worker", **of_both(job), **check_in(job, settings, pod=True, on=checks_in)})
+    reports = check_in(job, settings, pod=True, on=checks_in)
+    return Environment({"K_MPI_JOB_ROLE": "worker", **of_both(job), **reports, **keys})
 
 
 def of_launcher(
@@ -99,7 +104,7 @@ def check_in(job: Job, settings: Settings, *, pod: bool, on: bool) -> dict[str, 
     identity = {"MPIBOOT_POD_UID": field_ref("metadata.uid"), "MPIBOOT_POD_IP": field_ref("status.podIP")}
     return {
         "MPIBOOT_CHECKIN": " ".join(settings.checkin_urls),
-        "MPIBOOT_TOKEN": {"secretKeyRef": {"name": names.secret(job.name), "key": "token"}},
+        "MPIBOOT_TOKEN": secret_ref(job, "token"),
         **(identity if pod else {}),
     }
 

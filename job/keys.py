@@ -9,8 +9,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import labels, names, pods, wishes
-from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
+from mpiboot.job import environment, labels, names, pods, wishes
+from mpiboot.job.keyfiles import ANY_USERS, AUTHORIZED_KEYS, HOST_KEY, PRIVATE
 from mpiboot.job.objects import metadata
 
 if TYPE_CHECKING:
@@ -72,6 +72,14 @@ def volume(job: Job, role: Role, *, private: Mapping[str, int], verify: bool) ->
     ]
     source = {"secret": {"secretName": names.secret(job.name), "defaultMode": PUBLIC, "items": items}}
     return pods.Volume("ssh-auth", source, job.ssh_auth_mount_path)
+
+
+def in_environment(job: Job) -> dict[str, Mapping[str, Any]]:
+    """The keys as variables of a worker whose pod mounts nothing."""
+    return {
+        HOST_KEY: environment.secret_ref(job, HOST_PRIVATE),
+        AUTHORIZED_KEYS: environment.secret_ref(job, CLIENT_PUBLIC),
+    }
 
 
 def private_files(

@@ -26,6 +26,7 @@ class Settings:
     units_per_node: int = DEFAULT_PER_NODE  # GPUs of a node, for jobs of v1alpha1 that do not say
     delivery_image: str = ""  # brings sshd and ssh to images without; "": nobody does
     gang_scheduler: str = ""  # scheduler name of a gang scheduler, "" without one
+    mount_keys: bool = True  # in all workers; else those that need no volume get their keys as variables
 
     def is_own(self, image: str) -> bool:
         """Whether an image carries mpiboot and its entrypoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import delivery, environment, keys, labels, names, objects, pods, sshd, trust
+from mpiboot.job import delivery, environment, keys, labels, mountless, names, objects, pods, sshd, trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,11 +52,14 @@ def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
     runs_mpiboot = (ours and not trust.has_command(container)) or trust.starts_mpiboot(container)
     delivered = trust.ssh_is_delivered(job, settings, "worker")
     private = keys.private_files(job, template, container, copied=runs_mpiboot or delivered)
+    bare = mountless.wanted(job, worker, settings)
     return pods.Additions(
         labels={},
-        environment=environment.of_worker(job, settings, checks_in=ours),
+        environment=environment.of_worker(
+            job, settings, checks_in=ours, keys=keys.in_environment(job) if bare else {}
+        ),
         volumes=[
-            keys.volume(job, "worker", private=private, verify=verify),
+            *(() if bare else [keys.volume(job, "worker", private=private, verify=verify)]),
             *([delivery.volume(settings)] if delivered else ()),
         ],
         spec={
@@ -64,6 +67,7 @@ def additions(job: Job, worker: Replica, settings: Settings) -> pods.Additions:
             "restartPolicy": worker.restart_policy,
             "dnsConfig": searching(job, pods.spec_of(template).get("dnsConfig") or {}, settings),
             **host_network(template),
+            **({"automountServiceAccountToken": False} if bare else {}),
         },
         container=sshd_fields(job, settings, container, ours=ours, verify=verify),
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpiboot.job.keyfiles import AUTHORIZED_KEYS, HOST_KEY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SECRETS = frozenset({"MPIBOOT_TOKEN", HOST_KEY, AUTHORIZED_KEYS})
 # What belongs to this process or to the login itself, and what ranks have no business with.
-NOT_FOR_RANKS = frozenset({
+NOT_FOR_RANKS = SECRETS | {
     "HOME", "PWD", "OLDPWD", "HOSTNAME", "USER", "LOGNAME", "SHELL", "SHLVL", "MAIL", "TERM", "TMUX", "_",
-    "MPIBOOT_TOKEN", "MPIBOOT_CHECKIN", "MPIBOOT_LAUNCH", "MPIBOOT_SSH_CONFIG", "NOTIFY_SOCKET",
-})  # fmt: skip
+    "MPIBOOT_CHECKIN", "MPIBOOT_LAUNCH", "MPIBOOT_SSH_CONFIG", "NOTIFY_SOCKET",
+}  # fmt: skip
 NOT_FOR_RANKS_PREFIXES = ("SSH_", "DBUS_", "XDG_")
 
 # By this variable a launcher finds what it started here, and nothing else, when it cleans up.

@@ -66,6 +66,20 @@ def test_a_worker_without_a_host_key_makes_one_of_its_own(job: Job, tmp_path: Pa
     assert ssh(job, "true", 0, "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no").returncode == 0
 
 
+def test_a_worker_that_mounts_nothing_has_its_keys_in_variables_and_keeps_them_to_itself(job: Job) -> None:
+    keys = {"MPIBOOT_HOST_KEY": "id_rsa", "MPIBOOT_AUTHORIZED_KEYS": "authorized_keys"}
+    env = {name: (job.keys.worker / file).read_text() for name, file in keys.items()}
+    empty = job.directory / "empty"
+    empty.mkdir()
+    launchers, job.keys = job.keys, type(job.keys)(job.keys.launcher, empty)
+    job.start(0, env=env)
+    job.keys = launchers
+    done = ssh(job, "env; cat /proc/$PPID/environ")  # its own, and that of the sshd above it
+    assert done.returncode == 0, done.stderr
+    assert not [name for name in keys if name in done.stdout]
+    assert "PRIVATE KEY" not in done.stdout
+
+
 def as_other(job: Job) -> None:
     """From here on workers run as another user, who can read the keys and write only in a directory of its own."""
     if os.geteuid() != 0:

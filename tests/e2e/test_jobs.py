@@ -46,6 +46,29 @@ def test_a_launcher_that_is_a_worker_too_has_its_ranks(jobs: Jobs, loaded: Calla
     assert found == {**one_on_each("both", 2), launcher[0]: 1}
 
 
+WHAT_RANKS_SEE = 'env; [ -e /var/run/secrets/kubernetes.io ] && echo a token; echo on $(hostname)'
+
+
+def test_a_worker_that_only_serves_mounts_nothing_and_keeps_its_keys(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    name = "bare"
+    printed = jobs.run(mpijob(name, loaded("openmpi"), ["mpirun", "-n", "2", "sh", "-c", WHAT_RANKS_SEE]))
+    lines = printed.splitlines()
+    assert {f"on {name}-worker-{index}" for index in (0, 1)} <= set(lines)
+    assert lines.count("K_MPI_JOB_ROLE=worker") == 2
+    assert "a token" not in lines
+    for secret in ("MPIBOOT_HOST_KEY", "MPIBOOT_AUTHORIZED_KEYS", "PRIVATE KEY"):
+        assert secret not in printed
+    assert [pod["spec"].get("volumes", []) for pod in jobs.pods(name, "worker")] == [[], []]
+
+
+def test_a_worker_that_names_its_account_has_that_accounts_token(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    job = mpijob("account", loaded("openmpi"), ["mpirun", "-n", "2", "sh", "-c", WHAT_RANKS_SEE])
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["serviceAccountName"] = "default"
+    printed = jobs.run(job).splitlines()
+    assert printed.count("a token") == 2
+    assert {f"on account-worker-{index}" for index in (0, 1)} <= set(printed)
+
+
 def test_slots_are_how_many_ranks_a_worker_takes(jobs: Jobs, loaded: Callable[[str], str]) -> None:
     job = pi("slots", loaded("openmpi"), 2, slotsPerWorker=2)
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"][2] = "4"
