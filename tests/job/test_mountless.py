@@ -27,6 +27,9 @@ MOUNT: dict[str, dict[str, Any]] = {
     "a volume": {f"{SPEC}.volumes": [{"name": "data", "emptyDir": {}}]},
     "a service account": {f"{SPEC}.serviceAccountName": "trainer"},
     "a wish for the API token": {f"{SPEC}.automountServiceAccountToken": True},
+    "an annotation for an injector": {
+        "Worker.template.metadata.annotations": {"vault.hashicorp.com/agent-inject": "true"},
+    },
     "an init container": {f"{SPEC}.initContainers": [{"name": "first", "image": "me/first"}]},
     "another container": {
         f"{SPEC}.containers": [{"name": "worker", "image": "mpiboot/openmpi:1"}, {"name": "beside", "image": "b"}]
@@ -43,8 +46,12 @@ def key_variables(plan: Plan) -> dict[str, str]:
     return {name: reference["key"] for name, reference in references.items()}
 
 
-def test_a_worker_that_only_serves_mounts_nothing(plan_small: Callable[..., Plan]) -> None:
-    plan = plan_small(OURS, mount_keys=False)
+NO_SIDECAR = {"Worker.template.metadata.annotations": {"sidecar.istio.io/inject": "false"}}
+
+
+@pytest.mark.parametrize("changes", [{}, NO_SIDECAR], ids=["nothing else", "no sidecar"])
+def test_a_worker_that_only_serves_mounts_nothing(plan_small: Callable[..., Plan], changes: dict[str, Any]) -> None:
+    plan = plan_small(OURS | changes, mount_keys=False)
     pod = plan.workers[0]["spec"]
     assert (pod["volumes"], pod["containers"][0]["volumeMounts"]) == ([], [])
     assert pod["automountServiceAccountToken"] is False
