@@ -9,7 +9,7 @@ from bench._elastic import TENSORFLOW
 from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes
 from bench._elastic_docker import training
 from bench._engine import engine
-from bench.docker_run import versions  # noqa: F401 (what the runner asks for)
+from bench.horovod import versions  # noqa: F401 (what the runner asks for)
 
 if TYPE_CHECKING:
     from bench.harness import Row

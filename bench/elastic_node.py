@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench._cluster import client
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench import horovod
+from bench._cluster import client, tested
 from bench._elastic import SILENT, TENSORFLOW
 from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes, watched
 from bench._elastic_node import training
@@ -13,6 +13,10 @@ from bench.elastic import TENSORFLOW_IMAGE, TIMES, TORCH_IMAGE
 
 if TYPE_CHECKING:
     from bench.harness import Row
+
+
+def versions() -> dict[str, str]:
+    return {**tested(), **horovod.versions()}
 
 
 def measure() -> list[Row]:

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import statistics
 import sys
 import time
@@ -114,4 +115,7 @@ def machine() -> dict[str, str | int]:
 
 
 if __name__ == "__main__":
+    # Whoever ends it, also one that was put into the background: what it started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
