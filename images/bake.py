@@ -38,7 +38,7 @@ def bake_file(matrix: Matrix, folder: Path) -> str:
 def document(matrix: Matrix, context: str) -> dict[str, Any]:
     """One target a row. A version tag is added by whoever publishes: only the built image knows its version."""
     return {
-        "group": {"default": {"targets": [row.name for row in matrix.select(())]}},
+        "group": {"default": {"targets": [row.name for row in matrix.usual()]}},
         "target": {row.name: _target(matrix, row, context) for row in matrix.rows.values()},
     }
 

@@ -71,13 +71,29 @@ class Matrix:
 
     def select(self, names: Iterable[str], accel: str | None = None) -> tuple[Image, ...]:
         """The rows of these names, or all that need not be named; then only those for `accel`, if given."""
-        named = [self.get(name) for name in dict.fromkeys(names)]
-        chosen = named or [row for row in self.rows.values() if not row.only_when_named]
+        return self.narrow(self.named(names) or self.usual(), accel)
+
+    def named(self, names: Iterable[str]) -> tuple[Image, ...]:
+        """The rows of these names, each once."""
+        return tuple(self.get(name) for name in dict.fromkeys(names))
+
+    def usual(self) -> tuple[Image, ...]:
+        """The rows that need not be named."""
+        return tuple(row for row in self.rows.values() if not row.only_when_named)
+
+    def narrow(self, rows: tuple[Image, ...], accel: str | None) -> tuple[Image, ...]:
+        """Those of the rows that are for `accel`, if given. Never none: whoever chooses nothing has made a mistake."""
         accels = {row.accel for row in self.rows.values()}
         if accel is not None and accel not in accels:
             known = ", ".join(sorted(accels))
             raise MatrixError(f"no image is for {accel!r}{nearest(accel, accels)}; there are: {known}")
-        return tuple(row for row in chosen if accel in {None, row.accel})
+        chosen = tuple(row for row in rows if accel in {None, row.accel})
+        if not chosen:
+            those = ", ".join(row.name for row in rows)
+            which = "none of those that need not be named" if rows == self.usual() else f"none of the named ({those})"
+            there = ", ".join(row.name for row in self.rows.values() if accel in {None, row.accel})
+            raise MatrixError(f"no image is chosen: {which} is for {accel or 'anything'}; name one of: {there}")
+        return chosen
 
     def parent(self, row: Image) -> Image | None:
         """The row that `row` is built on, if its base is not an image from elsewhere."""

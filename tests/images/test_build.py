@@ -122,6 +122,7 @@ def builds_of(parent: int) -> list[int]:
     [
         (["build", "opnmpi"], "no image is called 'opnmpi'; did you mean openmpi"),
         (["build", "--accel", "cdua"], "no image is for 'cdua'; did you mean cuda?"),
+        (["build", "--accel", "rocm"], "no image is chosen: none of those that need not be named is for rocm; name one"),
         (["--matrix", "none.toml", "list"], "none.toml: cannot read the table of images: No such file"),
         (["build", "openmpi", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "--base", "x", "--tag", "x"], "--base, --tag and one NAME go together"),

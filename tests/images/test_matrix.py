@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.images import command
+from mpiboot.images.bake import document
 from mpiboot.images.matrix import NONE, OWN, MatrixError, load, read
 from mpiboot.images.stages import stages
 
@@ -120,6 +121,25 @@ def test_accelerator_narrows_the_choice() -> None:
     assert {row.accel for row in matrix.select([], "cpu")} == {"cpu"}
     with pytest.raises(MatrixError, match="did you mean cuda"):
         matrix.select([], "cud")
+
+
+@pytest.mark.parametrize(
+    ("names", "accel", "said"),
+    [
+        ([], "rocm", "none of those that need not be named is for rocm; name one of: openmpi-rocm"),
+        (["openmpi", "mpich"], "cuda", r"none of the named \(openmpi, mpich\) is for cuda; name one of: openmpi-cuda"),
+    ],
+)
+def test_a_choice_of_nothing_says_what_there_is(names: list[str], accel: str, said: str) -> None:
+    with pytest.raises(MatrixError, match=said):
+        load().select(names, accel)
+
+
+def test_a_table_of_images_that_must_be_named_says_so_and_still_bakes() -> None:
+    matrix = read(table(a={"only_when_named": True}), "t")
+    with pytest.raises(MatrixError, match="name one of: a"):
+        matrix.select([])
+    assert document(matrix, "context")["group"]["default"]["targets"] == []
 
 
 @pytest.mark.parametrize("text", ["images = [", "\x00", "[images]\na = {}\na = {}"])
