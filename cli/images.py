@@ -104,8 +104,9 @@ def build(
 @images.command(epilog=EXIT_CODES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--registry", required=True, metavar="R", help="Where to: host[:port][/path].  [required]")
+@click.option("--accel", metavar="WORD", help="Only images for this accelerator: cpu, cuda, rocm.  [default: any]")
 @click.pass_obj
-def push(matrix: Path | None, names: tuple[str, ...], registry: str) -> None:
+def push(matrix: Path | None, names: tuple[str, ...], registry: str, accel: str | None) -> None:
     """Push built images to a registry, under their version and as latest.
 
     Without NAME: all that are built.
@@ -113,7 +114,7 @@ def push(matrix: Path | None, names: tuple[str, ...], registry: str) -> None:
     from mpiboot.containers import connect
     from mpiboot.images.publish import push as push_all
 
-    for tag in push_all(connect(), _table(matrix), names, registry):
+    for tag in push_all(connect(), _table(matrix), names, registry, accel):
         click.echo(tag)
 
 

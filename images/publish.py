@@ -23,16 +23,19 @@ class PublishError(UserError):
     """An image did not get where it should."""
 
 
-def built_tags(engine: docker.DockerClient, matrix: Matrix, names: Sequence[str]) -> tuple[str, ...]:
-    """All tags of the images of these names, which must be built, or of all that are."""
+def built_tags(
+    engine: docker.DockerClient, matrix: Matrix, names: Sequence[str], accel: str | None = None
+) -> tuple[str, ...]:
+    """All tags of the images of these names, which must be built, or of all that are; only those for `accel`."""
     tags: list[str] = []
-    for row in [matrix.get(name) for name in names] or matrix.rows.values():
+    for row in matrix.narrow(matrix.named(names) or tuple(matrix.rows.values()), accel):
         found = engine.images.list(row.latest)
         if not found and names:
             raise PublishError(f"{row.name} is not built; build it with: mpiboot images build {row.name}")
         tags += [tag for image in found for tag in image.tags if tag.startswith(f"{row.repository}:")]
     if not tags:
-        raise PublishError("no image is built yet; build them with: mpiboot images build")
+        which, option = (f"no image for {accel}", f" --accel {accel}") if accel else ("no image", "")
+        raise PublishError(f"{which} is built yet; build them with: mpiboot images build{option}")
     return tuple(sorted(tags))
 
 
@@ -42,9 +45,11 @@ def remote_tag(tag: str, registry: str) -> str:
     return f"{registry}/{tag.removeprefix(f'{REPOSITORY}/') if '/' in registry else tag}"
 
 
-def push(engine: docker.DockerClient, matrix: Matrix, names: Sequence[str], registry: str) -> Iterator[str]:
+def push(
+    engine: docker.DockerClient, matrix: Matrix, names: Sequence[str], registry: str, accel: str | None = None
+) -> Iterator[str]:
     """Each tag, after the registry has it. The engine's own login is used."""
-    for tag in built_tags(engine, matrix, names):
+    for tag in built_tags(engine, matrix, names, accel):
         there = remote_tag(tag, registry)
         _must([docker_cli(), "tag", tag, there], f"{tag}: cannot be called {there}")
         try:

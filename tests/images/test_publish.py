@@ -28,6 +28,7 @@ assert _spec.loader is not None
 _registry = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_registry)
 
+ROOT = Path(__file__).resolve().parents[2]
 SOCKETS = ("/run/containerd/containerd.sock", "/var/run/docker/containerd/containerd.sock")
 CONTAINERD = next((Path(path) for path in SOCKETS if os.access(path, os.W_OK)), Path(SOCKETS[0]))
 
@@ -58,6 +59,35 @@ def test_push_of_what_is_not_built_says_how_to_build_it(
     done = mpiboot("images", "--matrix", str(table), "push", "never-built", "--registry", "r")
     assert done.returncode == 2
     assert done.stderr.strip() == "mpiboot: never-built is not built; build it with: mpiboot images build never-built"
+
+
+def test_push_for_an_accelerator_leaves_the_others_out(
+    image: Tag, mpiboot: Mpiboot, tmp_path: Path
+) -> None:
+    image("kit")
+    image("operator")
+    rows = 'kit = { runtime = "none", accel = "none", kind = "carrier" }\n'
+    rows += 'operator = { runtime = "none", accel = "cpu", kind = "operator" }\n'
+    table = tmp_path / "mine.toml"
+    table.write_text(f"[images]\n{rows}")
+    with _registry.registry() as there:
+        push = ["images", "--matrix", str(table), "push", "--registry", there.address]
+        done = mpiboot(*push, "--accel", "none")
+        assert done.returncode == 0, done.stderr
+        assert {name.split("/")[1] for name in there.manifests} == {"kit"}
+        assert mpiboot(*push, "kit", "--accel", "cpu").returncode == 2
+
+
+def test_make_images_gives_each_command_only_options_that_it_has(mpiboot: Mpiboot, tmp_path: Path) -> None:
+    # A command with wrong options would complain about those; these get as far as looking for an engine.
+    words = ["ACCEL=cpu", "REGISTRY=r", "NAMES=openmpi"]
+    said = subprocess.run(["make", "-n", "images", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commands = [line.split("mpiboot ", 1)[1].split() for line in said.splitlines() if "mpiboot images" in line]
+    assert [argv[1] for argv in commands] == ["build", "push"]
+    for argv in commands:
+        done = mpiboot(*argv, env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
+        assert done.returncode == 2
+        assert "no Docker engine answers" in done.stderr
 
 
 @pytest.fixture
