@@ -61,7 +61,7 @@ def list_(matrix: Path | None) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--accel", metavar="WORD", help="Only images for this accelerator: cpu, cuda, rocm.  [default: any]")
 @click.option("--base", metavar="IMAGE", help="Add SSH and MPI to this Debian or Ubuntu image.  [default: the table's]")
-@click.option("--tag", metavar="TAG", help="The tag of the image that is built with --base.  [default: none]")
+@click.option("--tag", metavar="TAG", help="What to call the image that is built with --base.  [default: none]")
 @click.option("--fresh", is_flag=True, help="Get, or make, Debian's base image anew.  [default: off]")
 @click.option("--again", is_flag=True, help="Run every step, even if its result is there.  [default: off]")
 @click.pass_obj
@@ -84,15 +84,15 @@ def build(
     from mpiboot.images.check.stop import stopping_by_signal
     from mpiboot.images.foreign import probe
     from mpiboot.images.progress import Progress
+    from mpiboot.images.reference import tagged
 
     if (base is None) != (tag is None) or (base is not None and len(names) != 1):
         raise UserError("--base, --tag and one NAME go together: mpiboot images build openmpi --base IMAGE --tag TAG")
     chosen = _table(matrix).select(names, accel)
+    on = OnBase(base, tagged(tag)) if base and tag else None
     engine = connect()
-    on = None
-    if base and tag:
-        probe(engine, base)
-        on = OnBase(base, tag)
+    if on:
+        probe(engine, on.image)
     try:
         with stopping_by_signal():
             Builder(engine, _table(matrix), Progress(), again=again).build(chosen, on, fresh=fresh)

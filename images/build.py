@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -49,7 +50,7 @@ class Built:
 
 @dataclass(frozen=True)
 class OnBase:
-    """The user's wish to have a row on an image of their own, under a tag of their own."""
+    """The user's wish to have a row on an image of their own, under a name of their own with its tag."""
 
     image: str
     tag: str
@@ -157,7 +158,7 @@ class Builder:
             for tag in tags[1:]:
                 image.tag(*tag.rsplit(":", 1))
             if before and before != image.id:
-                self._remove(before)
+                self._forget(before)
         return Built(row, version, tags, int(self._engine.images.get(tags[0]).attrs["Size"]))
 
     def _is_up_to_date(self, tags: Sequence[str], draft: str, labels: dict[str, str]) -> bool:
@@ -172,8 +173,12 @@ class Builder:
         return {"layers": attributes["RootFS"]["Layers"], **{key: attributes["Config"].get(key) for key in keys}}
 
     def _identity(self, tag: str) -> str | None:
-        images = self._engine.images.list(tag)
-        return images[0].id if images else None
+        from docker.errors import ImageNotFound
+
+        try:
+            return self._engine.images.get(tag).id
+        except ImageNotFound:
+            return None
 
     def _remove(self, reference: str) -> None:
         """Remove a tag, or an image without one; one that is in use stays, as the engine decides."""
@@ -183,6 +188,14 @@ class Builder:
             self._engine.images.remove(reference, noprune=True)
         except APIError:
             return
+
+    def _forget(self, identity: str) -> None:
+        """Remove an image that nobody has a name for. One with a name would lose it: a person may have given it."""
+        from docker.errors import ImageNotFound
+
+        with contextlib.suppress(ImageNotFound):
+            if not self._engine.images.get(identity).tags:
+                self._remove(identity)
 
     def _stop(self) -> None:
         with self._lock:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from docker.errors import ImageNotFound
 
 from mpiboot.containers import docker_cli
-from mpiboot.images.matrix import OWN
+from mpiboot.images.build import Builder, OnBase
+from mpiboot.images.matrix import OWN, load
+from mpiboot.images.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,11 +128,12 @@ def builds_of(parent: int) -> list[int]:
     [
         (["build", "opnmpi"], "no image is called 'opnmpi'; did you mean openmpi"),
         (["build", "--accel", "cdua"], "no image is for 'cdua'; did you mean cuda?"),
-        (["build", "--accel", "rocm"], "no image is chosen: none of those that need not be named is for rocm; name one"),
+        (["build", "--accel", "rocm"], "none of those that need not be named is for rocm; name one of: openmpi-rocm"),
         (["--matrix", "none.toml", "list"], "none.toml: cannot read the table of images: No such file"),
         (["build", "openmpi", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "--base", "x", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "openmpi", "--base", "mpiboot-test/none", "--tag", "x"], "mpiboot-test/none: "),
+        (["build", "openmpi", "--base", "x", "--tag", "x@sha256:0"], "x@sha256:0: has a digest"),
         (["fragment", "opnmpi"], "no image is called 'opnmpi'"),
         (["sbom", "mpiboot-test/none"], "mpiboot-test/none: the engine has no such image"),
         (["load", "openmpi"], "give one of --kind CLUSTER and --containerd SOCKET"),
@@ -200,6 +207,40 @@ def test_own_base_gets_mpi_for_its_own_python_and_keeps_what_it_had(
     finally:
         for one in (tag, base):
             subprocess.run([docker_cli(), "rmi", "--force", one], capture_output=True, check=False)
+
+
+@pytest.fixture
+def names(docker_engine: docker.DockerClient) -> Iterator[str]:
+    """A repository without images, whose images are gone afterwards."""
+    repository = f"mpiboot-test/names-{uuid.uuid4().hex[:8]}"
+    yield repository
+    for tag in (tag for one in docker_engine.images.list(repository) for tag in one.tags):
+        docker_engine.images.remove(tag)
+
+
+def publish(engine: docker.DockerClient, repository: str, tag: str) -> str:
+    """The identity of an image that is new each time, after a build gave it its name."""
+    draft, archive = f"{repository}:building", io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo(uuid.uuid4().hex))
+    engine.api.import_image_from_data(archive.getvalue(), repository=repository, tag="building")
+    builder = Builder(engine, load(), Progress(io.StringIO()))
+    builder._publish(load().get("kit"), draft, "scratch", OnBase("scratch", tag))
+    engine.images.remove(draft, noprune=True)
+    return str(engine.images.get(tag).id)
+
+
+def test_a_new_image_takes_no_name_away_that_others_gave_the_old_one(
+    docker_engine: docker.DockerClient, names: str
+) -> None:
+    first = publish(docker_engine, names, f"{names}:latest")
+    docker_engine.images.get(first).tag(names, "v1")
+    second = publish(docker_engine, names, f"{names}:latest")
+    third = publish(docker_engine, names, f"{names}:latest")
+    assert len({first, second, third}) == 3
+    assert docker_engine.images.get(f"{names}:v1").id == first
+    with pytest.raises(ImageNotFound):  # nobody has a name for it
+        docker_engine.images.get(second)
 
 
 def test_fragment_makes_an_mpi_image_of_a_users_dockerfile(

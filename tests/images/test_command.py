@@ -11,6 +11,7 @@ from mpiboot.images import command, foreign
 from mpiboot.images.context import EPOCH, assemble
 from mpiboot.images.matrix import load
 from mpiboot.images.publish import remote_tag
+from mpiboot.images.reference import TagError, tagged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +71,33 @@ def test_context_is_whole_and_the_same_each_time(tmp_path: Path) -> None:
 )
 def test_tag_in_a_registry(registry: str, there: str) -> None:
     assert remote_tag("mpiboot/openmpi:5.0.7", registry) == there
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [
+        ("mine", "mine:latest"),
+        ("mine:v1", "mine:v1"),
+        ("team/mine", "team/mine:latest"),
+        ("host:5000/mine", "host:5000/mine:latest"),
+        ("host:5000/team/mine:v1.2-x", "host:5000/team/mine:v1.2-x"),
+        ("localhost:5000", "localhost:5000"),  # an image called localhost, as Docker has it
+        ("[::1]:5000/mine", "[::1]:5000/mine:latest"),
+    ],
+)
+def test_a_name_without_a_tag_is_latest(given: str, whole: str) -> None:
+    assert tagged(given) == whole
+
+
+@pytest.mark.parametrize("given", ["Mine", "mine:", "mine:v 1", "a//b", "-mine", "mine:" + "x" * 129, "https://h/mine"])
+def test_a_name_that_no_image_can_have_is_told_before_the_build(given: str) -> None:
+    with pytest.raises(TagError, match="not a name for an image"):
+        tagged(given)
+
+
+def test_an_image_cannot_be_named_by_a_digest() -> None:
+    with pytest.raises(TagError, match="has a digest"):
+        tagged("host:5000/mine@sha256:" + "0" * 64)
 
 
 @pytest.mark.parametrize(
