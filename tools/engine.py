@@ -12,12 +12,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import services
 from debian import can_install, install, say
 
 PACKAGES = ["docker.io", "containerd", "runc", "iptables"]
+# What starts with the first of them.
+UNITS = ("docker.service", "docker.socket", "containerd.service")
 # Slower than this counts as absent: a hung engine must not stop what can go on without one.
 COMES_UP_WITHIN = 20.0
-SYSTEMD = Path("/run/systemd/system")
 SOCKET = Path("/var/run/docker.sock")
 CONTAINERD = Path("/var/run/docker/containerd/containerd.pid")
 
@@ -72,13 +74,18 @@ def provide(state: Path) -> bool:
     if not can_install():
         say("the Docker engine is not running; start it with: sudo systemctl start docker")
         return False
-    return _start_by_systemd() if SYSTEMD.exists() else _start(state)
+    return _start_by_systemd(state) if services.here() else _start(state)
 
 
-def _start_by_systemd() -> bool:
-    say("starting the Docker engine: systemctl start docker")
-    subprocess.run(["systemctl", "start", "docker"], capture_output=True, timeout=60)
-    return _comes_up(None, None)
+def _start_by_systemd(state: Path) -> bool:
+    say("starting the Docker engine: systemctl start docker (`make clean` stops it)")
+    begun, note = time.monotonic(), state / "units"
+    complaint = services.start(UNITS, note, COMES_UP_WITHIN)
+    if not complaint and _comes_up(begun):
+        return True
+    _say_absent(begun, complaint)
+    services.stop(note, wait=False)
+    return False
 
 
 def _start(state: Path) -> bool:
@@ -94,14 +101,16 @@ def _start(state: Path) -> bool:
         command = ["dockerd", "--pidfile", str(state / "dockerd.pid")]
         daemon = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
-    if not _comes_up(daemon, log):
-        _end(daemon.pid)
-        return False
-    return True
-
-
-def _comes_up(daemon: subprocess.Popen[bytes] | None, log: Path | None) -> bool:
     begun = time.monotonic()
+    if _comes_up(begun, daemon):
+        return True
+    _say_absent(begun, *log.read_text(errors="replace").strip().splitlines()[-1:])
+    _end(daemon.pid)
+    return False
+
+
+def _comes_up(begun: float, daemon: subprocess.Popen[bytes] | None = None) -> bool:
+    """True when an engine answers in time; soon False when `daemon`, which should become it, has ended."""
     deadline = begun + COMES_UP_WITHIN
     while (left := deadline - time.monotonic()) > 0:
         if answers(left):
@@ -109,15 +118,18 @@ def _comes_up(daemon: subprocess.Popen[bytes] | None, log: Path | None) -> bool:
         if daemon is not None and daemon.poll() is not None:
             break
         time.sleep(0.1)  # the pace of asking, not a guess of how long it takes
-    last = log.read_text(errors="replace").strip().splitlines()[-1:] if log else []
+    return False
+
+
+def _say_absent(begun: float, last: str = "") -> None:
     say(f"the Docker engine did not come up in {time.monotonic() - begun:.0f} s; going on without containers")
     if last:
-        say(f"its last line: {last[0][:300]}")
-    return False
+        say(f"its last line: {last[:300]}")
 
 
 def stop(state: Path) -> None:
     """End the engine that `provide` started, and no other."""
+    services.stop(state / "units")
     note = state / "dockerd.pid"
     if pid := _is_running(note, "dockerd"):
         say(f"ending the Docker engine that setup started (process {pid})")

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import engine
+import services
 from debian import install, say
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,7 +48,7 @@ def ssh() -> bool:
         return True
     if not install(["openssh-server", "openssh-client"], "jobs without containers need OpenSSH"):
         say("going on without OpenSSH: jobs can run in containers only")
-    elif engine.SYSTEMD.exists():
+    elif services.here():
         subprocess.run(["systemctl", "disable", "ssh"], capture_output=True)  # the program is needed, not the service
     return True
 

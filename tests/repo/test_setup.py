@@ -16,8 +16,8 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 PROVIDE = """
 import sys
 from pathlib import Path
-import engine
-engine.SOCKET, engine.COMES_UP_WITHIN, engine.SYSTEMD = Path(sys.argv[2]), 1.0, Path("/nonexistent")
+import engine, services
+engine.SOCKET, engine.COMES_UP_WITHIN, services.SYSTEMD = Path(sys.argv[2]), 1.0, Path("/nonexistent")
 print(engine.provide(Path(sys.argv[1])))
 """
 

@@ -1,0 +1,124 @@
+"""What set-up starts and stops on a machine that systemd runs, what it leaves alone there, and what it says."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import engine
+import pytest
+import services
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# systemctl with a file for each unit, that holds its state. An engine answers while docker.service is active.
+SYSTEMCTL = """#!/bin/sh
+cd {folder}
+shift  # --no-ask-password
+echo "$*" >>asked
+verb=$1; shift
+[ "$verb" = start ] && [ -e hangs ] && exec sleep 600
+[ "$verb" = start ] && [ -e fails ] && {{ echo "Job for docker.service failed." >&2; exit 1; }}
+for unit; do
+    case $verb in
+        is-active) cat "$unit" 2>/dev/null || echo inactive;;
+        start) for one in docker.service docker.socket containerd.service; do echo active >$one; done;;
+        stop) [ "$unit" = --no-block ] || echo inactive >"$unit";;
+    esac
+done
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a systemd of the test's own knows, and was asked to do."""
+
+    folder: Path
+    state: Path
+
+    def asked(self, verb: str) -> list[str]:
+        path = self.folder / "asked"
+        return [line for line in path.read_text().splitlines() if line.startswith(verb)] if path.exists() else []
+
+    def set(self, unit: str, state: str) -> None:
+        (self.folder / unit).write_text(f"{state}\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    folder, programs = tmp_path / "systemd", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    for name, text in (("systemctl", SYSTEMCTL.format(folder=folder)), ("dockerd", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+
+    def answers(_limit: float = 0) -> bool:
+        unit = folder / "docker.service"
+        return unit.exists() and unit.read_text() == "active\n"
+
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for variable in ("MPIBOOT_ENGINE", "DOCKER_HOST"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(services, "SYSTEMD", folder)
+    monkeypatch.setattr(engine, "SOCKET", tmp_path / "docker.sock")
+    monkeypatch.setattr(engine, "COMES_UP_WITHIN", 1.0)
+    monkeypatch.setattr(engine, "answers", answers)
+    monkeypatch.setattr(engine, "can_install", lambda: True)
+    return Machine(folder, tmp_path / "state")
+
+
+def test_an_engine_that_setup_started_is_stopped_with_its_socket(machine: Machine) -> None:
+    assert engine.provide(machine.state)
+    engine.stop(machine.state)
+    assert machine.asked("start") == ["start docker.service"]
+    assert machine.asked("stop") == ["stop docker.service docker.socket containerd.service"]
+    engine.stop(machine.state)
+    assert len(machine.asked("stop")) == 1
+
+
+def test_units_that_ran_before_go_on(machine: Machine) -> None:
+    machine.set("containerd.service", "active")
+    machine.set("docker.socket", "activating")
+    assert engine.provide(machine.state)
+    engine.stop(machine.state)
+    assert machine.asked("stop") == ["stop docker.service"]
+
+
+def test_an_engine_that_somebody_else_started_is_left_alone(machine: Machine) -> None:
+    machine.set("docker.service", "active")
+    assert engine.provide(machine.state)
+    engine.stop(machine.state)
+    assert machine.asked("start") == machine.asked("stop") == []
+
+
+def test_what_was_started_before_the_machine_was_is_nobodys_to_stop(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert engine.provide(machine.state)
+    (tmp_path / "boot").write_text("another\n")
+    monkeypatch.setattr(services, "BOOT", tmp_path / "boot")
+    engine.stop(machine.state)
+    assert machine.asked("stop") == []
+
+
+@pytest.mark.parametrize(("trouble", "said"), [("hangs", "did not end in"), ("fails", "Job for docker.")])
+def test_an_engine_that_systemd_does_not_start_counts_as_absent(
+    machine: Machine, trouble: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (machine.folder / trouble).touch()
+    machine.set("docker.service", "inactive")
+    assert not engine.provide(machine.state)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "did not come up in" in line and "going on without containers" in line]
+    assert [line for line in lines if line.startswith("setup: its last line: ") and said in line]
+
+
+def test_an_engine_that_hangs_while_it_starts_is_called_off(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_comes_up", lambda *_: machine.set("docker.service", "activating"))
+    assert not engine.provide(machine.state)
+    assert machine.asked("stop") == ["stop --no-block docker.service docker.socket containerd.service"]
