@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from debian import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 SYSTEMD = Path("/run/systemd/system")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -56,6 +56,16 @@ def noted(note: Path) -> list[str]:
     """The units in a note of this boot. After another boot it is not us who started them, whatever runs by then."""
     lines = note.read_text().splitlines() if note.exists() else []
     return lines[1:] if lines[:1] == [_boot()] else []
+
+
+def disable(units: Iterable[str], why: str) -> None:
+    """Have no boot start these, and say so; nothing where none of them is enabled."""
+    enabled = [unit for unit in units if _systemctl("is-enabled", unit).stdout.strip() == "enabled"]
+    if enabled:
+        say(f"{why}: systemctl disable {' '.join(enabled)}")
+        done = _systemctl("disable", *enabled, within=STOPS_WITHIN)
+        if done.returncode:
+            say(f"that failed: {_why(done)}")
 
 
 def _states(units: Sequence[str]) -> dict[str, str]:

@@ -42,14 +42,13 @@ def venv() -> bool:
 
 def ssh() -> bool:
     """OpenSSH's server and client: workers and launcher outside containers use them."""
-    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-    there = all(shutil.which(name, path=path) for name in ("sshd", "ssh", "ssh-keygen"))
-    if there:
+    had_server = _has("sshd")
+    if had_server and _has("ssh") and _has("ssh-keygen"):
         return True
     if not install(["openssh-server", "openssh-client"], "jobs without containers need OpenSSH"):
         say("going on without OpenSSH: jobs can run in containers only")
-    elif services.here():
-        subprocess.run(["systemctl", "disable", "ssh"], capture_output=True)  # the program is needed, not the service
+    elif not had_server and services.here():  # else somebody may log in by it
+        services.disable(("ssh.service", "ssh.socket"), "the program sshd is needed, not a service on port 22")
     return True
 
 
@@ -101,6 +100,10 @@ def _environment(home: Path, *requirements: str) -> bool:
             say(f"pip could not install {' '.join(arguments)}; it said:\n{done.stdout[-2000:]}")
             return False
     return True
+
+
+def _has(program: str) -> bool:
+    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is not None
 
 
 STEPS = {"venv": venv, "ssh": ssh, "engine": engine_, "runtimes": runtimes, "clean": clean}

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import engine
 import pytest
 import services
+import setup
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # systemctl with a file for each unit, that holds its state. An engine answers while docker.service is active.
@@ -24,6 +26,7 @@ verb=$1; shift
 for unit; do
     case $verb in
         is-active) cat "$unit" 2>/dev/null || echo inactive;;
+        is-enabled) cat "$unit.enabled" 2>/dev/null || echo disabled;;
         start) for one in docker.service docker.socket containerd.service; do echo active >$one; done;;
         stop) [ "$unit" = --no-block ] || echo inactive >"$unit";;
     esac
@@ -122,3 +125,36 @@ def test_an_engine_that_hangs_while_it_starts_is_called_off(
     monkeypatch.setattr(engine, "_comes_up", lambda *_: machine.set("docker.service", "activating"))
     assert not engine.provide(machine.state)
     assert machine.asked("stop") == ["stop --no-block docker.service docker.socket containerd.service"]
+
+
+@pytest.fixture
+def installs_ssh(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[set[str]], None]:
+    """The step `ssh`, where these programs are missing and get installed."""
+
+    def run(absent: set[str]) -> None:
+        assert machine.folder.exists()
+        monkeypatch.setattr(setup, "_has", lambda program: program not in absent)
+        monkeypatch.setattr(setup, "install", lambda *_: True)
+        assert setup.ssh()
+
+    return run
+
+
+@pytest.mark.parametrize("enabled", [["ssh.service"], ["ssh.socket"], ["ssh.service", "ssh.socket"]])
+def test_an_sshd_that_was_installed_is_kept_from_the_next_boot_which_is_said(
+    machine: Machine, installs_ssh: Callable[[set[str]], None], enabled: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for unit in enabled:
+        machine.set(f"{unit}.enabled", "enabled")
+    installs_ssh({"sshd", "ssh", "ssh-keygen"})
+    assert machine.asked("disable") == [f"disable {' '.join(enabled)}"]
+    line = f"the program sshd is needed, not a service on port 22: systemctl disable {' '.join(enabled)}"
+    assert capsys.readouterr().err.strip() == f"setup: {line}"
+
+
+def test_an_sshd_that_was_there_keeps_its_service(
+    machine: Machine, installs_ssh: Callable[[set[str]], None]
+) -> None:
+    machine.set("ssh.service.enabled", "enabled")
+    installs_ssh({"ssh"})
+    assert machine.asked("disable") == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
+import services
 from debian import how_to_install, install
 
 from .errors import ClusterError
@@ -28,8 +28,7 @@ def missing(wanted: dict[str, str]) -> list[str]:
 
 
 # Debian would start these at the next boot; the programs are needed, not the services.
-SERVICES = {"etcd-server": "etcd", "containerd": "containerd"}
-SYSTEMD = Path("/run/systemd/system")
+SERVICES = {"etcd-server": "etcd.service", "containerd": "containerd.service"}
 
 
 def provide(wanted: dict[str, str]) -> None:
@@ -37,6 +36,6 @@ def provide(wanted: dict[str, str]) -> None:
     absent = missing(wanted)
     if absent and not install(absent, "a Kubernetes for the tests needs programs that this machine lacks"):
         raise ClusterError(f"not there: {', '.join(absent)}; get it with: {how_to_install(absent)}")
-    if SYSTEMD.exists():
-        for package in set(absent) & set(SERVICES):
-            subprocess.run(["systemctl", "disable", SERVICES[package]], capture_output=True)
+    if services.here():
+        units = [SERVICES[package] for package in absent if package in SERVICES]
+        services.disable(units, "the programs are needed, not the services")
