@@ -6,9 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Packages that are missing, and what for."""
+
+    why: str
+    packages: tuple[str, ...]
 
 
 def say(text: str) -> None:
@@ -21,21 +34,30 @@ def can_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def how_to_install(packages: list[str]) -> str:
+def how_to_install(packages: Iterable[str]) -> str:
     """The command for somebody who may not, or whose system is another."""
     return f"sudo apt-get install {' '.join(packages)}" if shutil.which("apt-get") else f"install {', '.join(packages)}"
 
 
-def install(packages: list[str], why: str) -> bool:
-    """True when the packages are there afterwards. Services they bring are not started."""
+def tell(needs: Sequence[Need]) -> None:
+    """Name all that is missing, and the one command that brings it, to somebody whom `install` can do nothing for."""
+    if needs:
+        packages = dict.fromkeys(package for need in needs for package in need.packages)
+        say(f"{', '.join(need.why for need in needs)}; get all of it with: {how_to_install(packages)}")
+
+
+def install(need: Need) -> bool:
+    """True when the packages are there afterwards. Services they bring are not started.
+
+    Only root is told about it here: others are told by `tell`, once for everything.
+    """
     if not can_install():
-        say(f"{why}; get it with: {how_to_install(packages)}")
         return False
-    say(f"{why}: installing the Debian packages {', '.join(packages)}")
+    say(f"{need.why}: installing the Debian packages {', '.join(need.packages)}")
     apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with _services_left_alone():
-        for command in ([*apt, "update"], [*apt, "install", "-y", "--no-install-recommends", *packages]):
+        for command in ([*apt, "update"], [*apt, "install", "-y", "--no-install-recommends", *need.packages]):
             done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode:
                 say(f"`{' '.join(command)}` failed with exit code {done.returncode}; it said:\n{done.stdout[-2000:]}")

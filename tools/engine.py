@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import services
-from debian import can_install, install, say
+from debian import Need, can_install, install, say
 
-PACKAGES = ["docker.io", "containerd", "runc", "iptables"]
+DOCKER = Need("no Docker engine answers", ("docker.io", "containerd", "runc", "iptables"))
 # What starts with the first of them.
 UNITS = ("docker.service", "docker.socket", "containerd.service")
 # Slower than this counts as absent: a hung engine must not stop what can go on without one.
@@ -56,25 +56,41 @@ def _cli_answers(limit: float) -> bool:
     return False
 
 
+def is_wanted() -> bool:
+    """Whether the user has not said that there shall be none."""
+    return os.environ.get("MPIBOOT_ENGINE", "docker") == "docker"
+
+
+def need() -> Need | None:
+    """The packages that `provide` would install; none where an engine is there, or another one is named."""
+    there = "DOCKER_HOST" in os.environ or shutil.which("dockerd") is not None
+    return None if not is_wanted() or there or _is_for_others() or answers() else DOCKER
+
+
 def provide(state: Path) -> bool:
     """True when an engine answers in the end. What this starts is noted under `state`, for `stop`."""
-    if (forced := os.environ.get("MPIBOOT_ENGINE", "docker")) != "docker":
-        say(f"no Docker engine is looked for: MPIBOOT_ENGINE={forced}")
+    if not is_wanted():
+        say(f"no Docker engine is looked for: MPIBOOT_ENGINE={os.environ['MPIBOOT_ENGINE']}")
         return False
     if answers():
         return True
     if host := os.environ.get("DOCKER_HOST"):
         say(f"no Docker engine answers at DOCKER_HOST={host}; unset it to use one on this machine")
         return False
-    if SOCKET.exists() and not os.access(SOCKET, os.W_OK):
+    if _is_for_others():
         say("a Docker engine is there, but not for this user; get in with: sudo usermod -aG docker $USER; log in anew")
         return False
-    if shutil.which("dockerd") is None and not install(PACKAGES, "no Docker engine answers"):
+    if shutil.which("dockerd") is None and not install(DOCKER):
+        say("going on without containers")
         return False
     if not can_install():
         say("the Docker engine is not running; start it with: sudo systemctl start docker")
         return False
     return _start_by_systemd(state) if services.here() else _start(state)
+
+
+def _is_for_others() -> bool:
+    return SOCKET.exists() and not os.access(SOCKET, os.W_OK)
 
 
 def _start_by_systemd(state: Path) -> bool:

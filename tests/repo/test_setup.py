@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import engine
 import pytest
+import setup
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
@@ -74,6 +78,66 @@ def test_a_named_engine_that_does_not_answer_is_not_replaced_by_another(machine:
     assert done.stdout.strip() == "False"
     assert "no Docker engine answers at DOCKER_HOST=unix:///nonexistent/docker.sock" in done.stderr
     assert not machine.state.exists()
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Debian that has none of what set-up brings, and a user who is not root."""
+    for name in ("apt-get", "python3"):
+        (tmp_path / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("MPIBOOT_ENGINE", "DOCKER_HOST"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(engine, "SOCKET", tmp_path / "docker.sock")
+    monkeypatch.setattr(setup, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(setup, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(setup, "_has", lambda program: shutil.which(program) is not None)
+
+
+VENV_PACKAGE = f"python3.{sys.version_info[1]}-venv"
+ENGINE_PACKAGES = "docker.io containerd runc iptables mmdebstrap"
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("steps", "packages"),
+    [
+        (["venv", "ssh", "engine"], f"{VENV_PACKAGE} openssh-server openssh-client {ENGINE_PACKAGES}"),
+        (["venv", "ssh", "engine", "runtimes"], f"{VENV_PACKAGE} openssh-server openssh-client {ENGINE_PACKAGES}"),
+        (["venv"], VENV_PACKAGE),
+    ],
+)
+def test_who_is_not_root_is_told_one_line_with_all_that_is_missing(
+    steps: list[str], packages: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert setup.main(steps) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("setup: Python's venv is missing")
+    assert said.endswith(f"; get all of it with: sudo apt-get install {packages}\n")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("bare")
+def test_packages_of_an_engine_that_nobody_wants_are_not_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MPIBOOT_ENGINE", "local")
+    assert setup.main(["ssh", "engine"]) == 0
+    said = capsys.readouterr().err
+    assert "get all of it with: sudo apt-get install openssh-server openssh-client\n" in said
+    assert said.count("apt-get") == 1
+
+
+@pytest.mark.usefixtures("bare")
+def test_who_goes_on_without_what_is_missing_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert setup.main(["ssh", "engine"]) == 0
+    said = capsys.readouterr().err.splitlines()[1:]
+    assert said == [
+        "setup: going on without OpenSSH: jobs can run in containers only",
+        "setup: going on without containers",
+    ]
 
 
 def test_an_unknown_step_is_one_line_and_exit_2() -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import services
-from debian import how_to_install, install
+from debian import Need, how_to_install, install
 
 from .errors import ClusterError
 
@@ -34,7 +34,8 @@ SERVICES = {"etcd-server": "etcd.service", "containerd": "containerd.service"}
 def provide(wanted: dict[str, str]) -> None:
     """Install what is missing, or say how."""
     absent = missing(wanted)
-    if absent and not install(absent, "a Kubernetes for the tests needs programs that this machine lacks"):
+    need = Need("a Kubernetes for the tests needs programs that this machine lacks", tuple(absent))
+    if absent and not install(need):
         raise ClusterError(f"not there: {', '.join(absent)}; get it with: {how_to_install(absent)}")
     if services.here():
         units = [SERVICES[package] for package in absent if package in SERVICES]
