@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mpiboot as package
+from tests.conftest import missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +96,7 @@ def ctr(program: Callable[[str], str]) -> Iterator[Callable[..., str]]:
     """containerd's own command, in a namespace of the test."""
     path = program("ctr")
     if not os.access(CONTAINERD, os.W_OK):
-        pytest.skip(f"needs a containerd that answers at {CONTAINERD}; get it with: make engine")
+        missing(f"a containerd that answers at {CONTAINERD}", "sudo make engine")
 
     def run(*argv: str) -> str:
         command = [path, "--address", str(CONTAINERD), "--namespace", "mpiboot-test", *argv]
