@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_no_file_names_a_registry_host_or_a_place_on_a_machine() -> None:
             text = path.read_bytes().decode(errors="replace")
             found += [f"{path.relative_to(REPOSITORY)}: {match.group()}" for match in FOREIGN.finditer(text)]
     assert found == []
+
+
+def test_the_order_of_imports_that_is_written_down_is_the_one_that_is_kept() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+    written = re.search(r"^`(cli -> .*)`, kept by import-linter", page, re.MULTILINE)
+    assert written is not None
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    assert written[1] == " -> ".join(contract["layers"]).replace("mpiboot.", "")
 
 
 def test_what_can_be_had_is_asked_for_where_ci_fails_without_it() -> None:
