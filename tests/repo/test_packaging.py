@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def tracked(*folders: str) -> list[str]:
     """The files that git tracks, all or those below the folders."""
     listed = subprocess.run(["git", "ls-files", *folders], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.splitlines() if os.path.lexists(REPOSITORY / name)]
+
+
+def test_all_names_every_extra_that_installs_without_a_compiler() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = everything.removeprefix("mpiboot[").removesuffix("]").split(",")
+    assert sorted([*named, "all", "horovod"]) == sorted(extras)
 
 
 @pytest.fixture(scope="module")
