@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 1 + (os.cpu_count() or 1)
 
 
-BUILDKIT = {**os.environ, "DOCKER_BUILDKIT": "1"}
+BUILDKIT = command.environment(os.environ)
 
 
 class BuildError(UserError):

@@ -40,6 +40,14 @@ def relabel(tag: str, labels: Mapping[str, str]) -> list[str]:
     return [docker_cli(), "build", "--quiet", "--tag", tag, *_each("--label", labels), "-"]
 
 
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a build. buildx, where it is, builds in the engine itself, whatever builder the user has chosen.
+
+    Another one leaves no image in the engine, and finds none there: neither a base of the user's nor our own drafts.
+    """
+    return {**given, "DOCKER_BUILDKIT": "1", "BUILDX_BUILDER": "default"}
+
+
 def stages(row: Image, native: str, base: str) -> dict[str, str]:
     """The build arguments that lead through the Dockerfile to `row`."""
     ways = {"RUNTIME": row.runtime, "ACCEL": row.accel, "KIND": row.kind}

@@ -41,6 +41,11 @@ def test_certificates_that_are_named_but_missing_are_not_offered(tmp_path: Path)
     assert str(tmp_path) not in " ".join(command.secrets({"SSL_CERT_FILE": str(tmp_path / "none")}))
 
 
+def test_builds_go_to_the_engine_whatever_builder_is_chosen() -> None:
+    environment = command.environment({"BUILDX_BUILDER": "farm", "HOME": "/root"})
+    assert environment == {"BUILDX_BUILDER": "default", "DOCKER_BUILDKIT": "1", "HOME": "/root"}
+
+
 def test_labels_tell_runtime_version_and_base() -> None:
     labels = command.labels(load().get("mpich"), "debian:trixie-slim", "5.0.2")
     assert labels["org.opencontainers.image.version"] == "5.0.2"
