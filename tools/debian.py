@@ -22,6 +22,11 @@ class Need:
 
     why: str
     packages: tuple[str, ...]
+    split_off: tuple[str, ...] = ()  # in some releases a part of the others, in the rest packages of their own
+
+    def here(self) -> tuple[str, ...]:
+        """The packages as this release has them."""
+        return (*self.packages, *filter(_is_known, self.split_off))
 
 
 def say(text: str) -> None:
@@ -42,7 +47,7 @@ def how_to_install(packages: Iterable[str]) -> str:
 def tell(needs: Sequence[Need]) -> None:
     """Name all that is missing, and the one command that brings it, to somebody whom `install` can do nothing for."""
     if needs:
-        packages = dict.fromkeys(package for need in needs for package in need.packages)
+        packages = dict.fromkeys(package for need in needs for package in need.here())
         say(f"{', '.join(need.why for need in needs)}; get all of it with: {how_to_install(packages)}")
 
 
@@ -54,15 +59,25 @@ def install(need: Need) -> bool:
     if not can_install():
         return False
     say(f"{need.why}: installing the Debian packages {', '.join(need.packages)}")
-    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with _services_left_alone():
-        for command in ([*apt, "update"], [*apt, "install", "-y", "--no-install-recommends", *need.packages]):
-            done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if done.returncode:
-                say(f"`{' '.join(command)}` failed with exit code {done.returncode}; it said:\n{done.stdout[-2000:]}")
-                return False
-    return True
+        # What else there is to be installed is known after the update.
+        return _apt("update") and _apt("install", "-y", "--no-install-recommends", *need.here())
+
+
+def _apt(*arguments: str) -> bool:
+    command = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=120", *arguments]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        say(f"`{' '.join(command)}` failed with exit code {done.returncode}; it said:\n{done.stdout[-2000:]}")
+    return done.returncode == 0
+
+
+def _is_known(package: str) -> bool:
+    """Whether this machine's lists of packages have it."""
+    if shutil.which("apt-cache") is None:
+        return False
+    return subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0
 
 
 class _services_left_alone:  # noqa: N801 (reads as a verb in `with`)

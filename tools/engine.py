@@ -15,7 +15,8 @@ from pathlib import Path
 import services
 from debian import Need, can_install, install, say
 
-DOCKER = Need("no Docker engine answers", ("docker.io", "containerd", "runc", "iptables"))
+PARTS = ("docker-cli", "docker-buildx")  # recommended by newer docker.io, which does not build without
+DOCKER = Need("no Docker engine answers", ("docker.io", "containerd", "runc", "iptables"), PARTS)
 # What starts with the first of them.
 UNITS = ("docker.service", "docker.socket", "containerd.service")
 # Slower than this counts as absent: a hung engine must not stop what can go on without one.

@@ -48,7 +48,7 @@ def docker_cli() -> str:
     for candidate in ("/usr/bin/docker", shutil.which("docker")):
         if candidate and os.access(candidate, os.X_OK):
             return candidate
-    raise NoEngineError("the command 'docker' is missing; install Docker's command line (Debian: docker.io)")
+    raise NoEngineError("the command 'docker' is missing; install it (Debian: docker-cli, or docker.io)")
 
 
 def _short(error: Exception) -> str:
