@@ -14,6 +14,26 @@ HARDENED: dict[str, Any] = {
     "read_only": True,
     "tmpfs": {"/tmp": ""},
 }
+# Prints every file that carries capabilities. It gives them to one of its own first, so that a look which sees nothing
+# does not pass for an image that has none. Not in /proc and /sys, and /dev: they are the engine's.
+LOOK_FOR_CAPABILITIES = """
+import errno, os, stat, struct
+def fail(error):
+    raise error
+with open("/tmp/witness", "w"):
+    os.setxattr("/tmp/witness", "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))
+for folder, folders, files in os.walk("/", onerror=fail):
+    if folder == "/":
+        folders[:] = [name for name in folders if name not in ("proc", "sys", "dev")]
+    for path in (os.path.join(folder, name) for name in files):
+        try:
+            if stat.S_ISREG(os.lstat(path).st_mode) and os.getxattr(path, "security.capability"):
+                print(path)
+        except OSError as error:
+            if error.errno != errno.ENODATA:
+                raise
+"""
+ONLY_THE_WITNESS = "/tmp/witness\n"
 
 
 def run(engine: docker.DockerClient, image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's)
