@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from mpiboot.images.check.outcome import Answer, fault, not_applicable, not_checked, ok
+from mpiboot.images.check.programs import missing_libraries
 
 if TYPE_CHECKING:
-    from mpiboot.images.check.subject import Subject
+    from collections.abc import Mapping, Sequence
+
+    from mpiboot.images.check.programs import Program
+    from mpiboot.images.check.subject import Result, Subject
 
 
 def mpirun(subject: Subject) -> Answer:
@@ -20,11 +25,22 @@ def mpirun(subject: Subject) -> Answer:
 def libraries(subject: Subject) -> Answer:
     if subject.runtime is None:
         return not_checked("no mpirun whose libraries could be looked at")
-    programs = " ".join(("mpirun", *subject.runtime.daemons))
-    # -i: as sshd starts a program. Scripts are no dynamic executables, and ldd says so with an error.
-    found = subject.run(f'for name in {programs}; do env -i /usr/bin/ldd "$(command -v $name)" 2>/dev/null; done; true')
-    missing = sorted({line.split()[0] for line in found.out.splitlines() if line.endswith("not found")})
-    return fault(f"not found: {', '.join(missing)}") if missing else ok("all found")
+    codes = {program.code for program in subject.programs if program.code}
+    # -i: as sshd starts a program. One at a time, to see of each whether anything was said.
+    said = {code: subject.run(f"env -i /usr/bin/ldd {shlex.quote(code)} 2>&1") for code in codes}
+    return judge_libraries(subject.programs, said)
+
+
+def judge_libraries(programs: Sequence[Program], said: Mapping[str, Result]) -> Answer:
+    """What follows from the loader's words about each file of machine code. Silence is no good news."""
+    missing = {library for result in said.values() for library in missing_libraries(result.out)}
+    if missing:
+        return fault(f"not found: {', '.join(sorted(missing))}")
+    silent = {code for code, result in said.items() if result.code != 0 or not result.out}
+    unknown = [program.name for program in programs if program.code is None or program.code in silent]
+    if unknown:
+        return not_checked(f"what {' and '.join(unknown)} needs could not be told")
+    return ok(f"all found, of {', '.join(program.code for program in programs if program.code)}")
 
 
 def python(subject: Subject) -> Answer:

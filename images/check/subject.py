@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tarfile
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from mpiboot.images.check import runtime
+from mpiboot.images.check import programs, runtime
 from mpiboot.images.check.runtime import OUR_FILES
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
     from mpiboot.images.check.accounts import Account
     from mpiboot.images.check.image import Image
+    from mpiboot.images.check.programs import Program
     from mpiboot.images.check.runtime import Runtime
     from mpiboot.images.check.sandbox import Sandbox
 
+# Of a program's file: more than the scripts have that start another program.
+BEGINNING = 65536
 # sshd -T and ssh -G print `word value`; a word may come more than once.
 Settings = dict[str, list[str]]
 
@@ -77,6 +81,12 @@ class Subject:
         return runtime.parse(self.run("mpirun --version").out)
 
     @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """mpirun and what it starts on a worker."""
+        names = ("mpirun", *self.runtime.daemons) if self.runtime else ()
+        return tuple(programs.follow(name, self._locate, self._beginning) for name in names)
+
+    @cached_property
     def sshd(self) -> Settings | str:
         """sshd's effective settings with the job's host key, or why it refuses them."""
         # The directory as worker.py makes it.
@@ -93,6 +103,14 @@ class Subject:
         """The extended headers of a file as the engine archives it: capabilities are among them."""
         with _archived(self.container, path) as (_, member):
             return member.pax_headers
+
+    def _locate(self, name: str) -> str:
+        return self.run(f'path=$(command -v {shlex.quote(name)}) && readlink -f "$path"').out
+
+    def _beginning(self, path: str) -> bytes:
+        with _archived(self.container, path) as (archive, member):
+            file = archive.extractfile(member)
+            return file.read(BEGINNING) if file else b""
 
 
 def _settings(text: str) -> Settings:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mpiboot.images.check import accounts, causes, page, report, runtime, static, worker
+from mpiboot.images.check import accounts, causes, mpi_points, page, programs, report, runtime, static, worker
 from mpiboot.images.check.image import OUR_ENTRYPOINT, Image
 from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial, fault, finding, not_checked, ok
 from mpiboot.images.check.profile import run_as
+from mpiboot.images.check.programs import Program
 from mpiboot.images.check.progress import Progress
+from mpiboot.images.check.subject import Result
 from mpiboot.images.contract import LIVE, POINTS, STATIC, Profile
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -145,6 +147,81 @@ def test_hostfiles_speak_both_dialects() -> None:
     commands = {kind: runtime.Runtime(kind, "5.0").command(4) for kind in ("Open MPI", "MPICH", "Intel MPI")}
     assert commands["Open MPI"].endswith("--hostfile /mpiboot-check/slots")
     assert commands["MPICH"] == commands["Intel MPI"] == "mpirun -n 4 -f /mpiboot-check/colons"
+
+
+# -- programs --
+
+
+@pytest.mark.parametrize(
+    ("script", "started"),
+    [
+        ('#!/bin/sh\nexec /opt/mpich/bin/mpirun "$@"\n', "/opt/mpich/bin/mpirun"),
+        ('#!/bin/bash\nexport I_MPI_ROOT="${I_MPI_ROOT:-/opt/i}"\nexec "/opt/i/mpirun" -q "$@"\n', "/opt/i/mpirun"),
+        ('#! /usr/bin/env bash\nif a; then\n mpiexec.slurm "$@"\nelse\n mpiexec.hydra "$@" <&0\nfi', "mpiexec.hydra"),
+        ('#!/bin/sh\nexec env TMPDIR=/var/tmp /opt/x/orterun ${@}\n', "/opt/x/orterun"),
+        ('#!/bin/sh\n# exec /opt/mpich/bin/mpirun "$@"\n', None),
+        ('#!/bin/sh\nexec "$(dirname "$0")/../bin/mpirun" "$@"\n', None),
+        ('#!/bin/sh\nset -- "$@"\necho "$@"\nexec "$MPI" "$@"\n', None),
+        ('#!/bin/sh\nexport LD_LIBRARY_PATH=/opt/x/lib\nexec /opt/x/bin/mpirun "$@"\n', None),
+        ('#!/usr/bin/python3\nos.execv("/opt/x/mpirun", "$@")\n', None),
+        ("", None),
+    ],
+)
+def test_script_is_asked_whom_it_starts(script: str, started: str | None) -> None:
+    assert programs.started_by(script) == started
+
+
+FILES = {
+    "/bin/mpirun": b'#!/bin/sh\nexec /opt/bin/mpirun "$@"\n',
+    "/opt/bin/mpirun": b'#!/bin/sh\nmpiexec.hydra "$@"\n',
+    "/bin/mpiexec.hydra": b"\x7fELF and more",
+    "/bin/mpi-loop": b'#!/bin/sh\nexec mpi-loop "$@"\n',
+    "/bin/mpi-lost": b'#!/bin/sh\nexec mpi-nowhere "$@"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "code"),
+    [
+        ("mpirun", 3, "/bin/mpiexec.hydra"),
+        ("mpiexec.hydra", 1, "/bin/mpiexec.hydra"),
+        ("mpi-loop", programs.LONGEST_WAY, None),
+        ("mpi-lost", 1, None),
+        ("mpi-nowhere", 0, None),
+    ],
+)
+def test_program_is_followed_to_machine_code(name: str, files: int, code: str | None) -> None:
+    def locate(called: str) -> str:
+        path = called if called.startswith("/") else f"/bin/{called}"
+        return path if path in FILES else ""
+
+    program = programs.follow(name, locate, FILES.__getitem__)
+    assert (len(program.files), program.code) == (files, code)
+
+
+FOUND = "\tlibc.so.6 => /lib/libc.so.6 (0x00007f)\n"
+MPIRUN, PRTED = Program("mpirun", ("/stub", "/m"), "/m"), Program("prted", ("/p",), "/p")
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "status", "saw"),
+    [
+        (PRTED, Result(0, FOUND, ""), Status.OK, "all found, of /m, /p"),
+        (PRTED, Result(0, "\tstatically linked", ""), Status.OK, "/p"),
+        (PRTED, Result(0, f"{FOUND}\tlibprrte.so.3 => not found", ""), Status.FAULT, "not found: libprrte.so.3"),
+        (PRTED, Result(127, "Error loading shared library libx.so.1: No such file", ""), Status.FAULT, "libx.so.1"),
+        (PRTED, Result(1, "/p: libc.so.6: version `GLIBC_9' not found (required by /p)", ""), Status.FAULT, "GLIBC_9"),
+        (PRTED, Result(0, "", ""), Status.NOT_CHECKED, "prted"),
+        (PRTED, Result(127, "env: '/usr/bin/ldd': No such file or directory", ""), Status.NOT_CHECKED, "prted"),
+        (Program("prted", ("/script",), None), None, Status.NOT_CHECKED, "prted"),
+    ],
+)
+def test_libraries_are_there_only_if_the_loader_says_so(
+    program: Program, said: Result | None, status: Status, saw: str
+) -> None:
+    answers = {"/m": Result(0, FOUND, "")} | ({"/p": said} if said else {})
+    answer = mpi_points.judge_libraries((MPIRUN, program), answers)
+    assert (answer.status, saw in answer.saw) == (status, True), answer.saw
 
 
 # -- causes --
