@@ -23,6 +23,7 @@ LONGEST = (
     "systems/c_openmpi/test_runs.py",
     "systems/a_v1alpha2/test_guide.py",
     "systems/b_mpi_job/test_runs.py",
+    "image_contract/test_ours.py",
     "image_contract/test_foreign.py",
     "engines/test_docker_run.py",
     "systems/e_cerit/test_guide.py",
