@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpiboot.containers import docker_cli
 from mpiboot.images.check import accounts, material, static
 from mpiboot.images.check import image as images
+from mpiboot.images.check.cutoff import Cutoff
 from mpiboot.images.check.outcome import Report, fault, finding
 from mpiboot.images.check.runtime import OUR_FILES
 from mpiboot.images.check.sandbox import LABEL, Sandbox, Wish, is_engines_own, words_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import docker
 
     from mpiboot.images.check.image import Image
-    from mpiboot.images.check.outcome import Finding, Trial
+    from mpiboot.images.check.outcome import Finding
 
 # Long for an image that works (5 to 10 s); what hangs then is named as what it was doing.
 LIMIT_SECONDS = 60.0
@@ -73,12 +74,14 @@ def _check(
     turn = threading.Lock()
     attempts = {profile: _attempt(subject, profile, turn, say) for profile in Profile}
     trials = {profile: pool.submit(attempt.run) for profile, attempt in attempts.items()}
-    _end_late_ones(attempts, trials, limit)
+    cutoffs = {trials[profile]: attempts[profile].cutoff for profile in Profile}
+    _end_late_ones({findings: subject.cutoff, **cutoffs}, limit)
     return Report(
         image=image,
         findings=findings.result(),
         trials=tuple(trials[profile].result() for profile in Profile),
         seconds=time.monotonic() - started,
+        unfinished=subject.cutoff.why,
     )
 
 
@@ -86,8 +89,10 @@ def _subject(image: Image, sandbox: Sandbox) -> Subject:
     """The container for the static points, not started: /etc/passwd can be read all the same."""
     keys = material.keys("worker", generate(), as_root=True)
     container = sandbox.create(Wish("image", image.id, entrypoint=SLEEP, user="0:0", files={OUR_FILES: keys}))
+    cutoff = Cutoff(sandbox)
+    cutoff.watch(container)
     known = accounts.parse(read_file(container, "/etc/passwd"))
-    return Subject(image, container, sandbox, accounts.of_user(image.user, known), accounts.unknown_uid(known))
+    return Subject(image, container, sandbox, cutoff, accounts.of_user(image.user, known), accounts.unknown_uid(known))
 
 
 def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]:
@@ -98,7 +103,8 @@ def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]
     except APIError as error:
         if is_engines_own(error):
             raise
-        return static.unreachable(finding("shell", fault(words_of(error))))
+        if subject.cutoff.why is None:  # else it is gone for want of time, whatever is in it
+            return static.unreachable(finding("shell", fault(words_of(error))))
     return static.check(subject, say)
 
 
@@ -120,11 +126,9 @@ def _attempt(
     return Attempt(setting, subject.sandbox, lambda what: say(profile.word, what))
 
 
-def _end_late_ones(
-    attempts: Mapping[Profile, Attempt], trials: Mapping[Profile, Future[Trial]], limit: float
-) -> None:
+def _end_late_ones(works: Mapping[Future[Any], Cutoff], limit: float) -> None:
     """Wait for all; at the end of time, end those that still run. They then say what they were doing."""
-    wait(trials.values(), timeout=limit)
-    for profile, trial in trials.items():
-        if not trial.done():
-            attempts[profile].give_up(f"no end after {limit:.0f} s (--limit)")
+    wait(works, timeout=limit)
+    for work, cutoff in works.items():
+        if not work.done():
+            cutoff.fall(f"no end after {limit:.0f} s (--limit)")

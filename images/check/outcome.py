@@ -77,12 +77,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about an image after its check."""
+    """All that is known about an image after its check. `unfinished`: why not all static points were looked at."""
 
     image: Image
     findings: tuple[Finding, ...]
     trials: tuple[Trial, ...]
     seconds: float
+    unfinished: str | None = None
 
     def faults(self, required: Profile) -> tuple[Finding, ...]:
         """The static points that stand in the way of `required`."""
@@ -91,7 +92,7 @@ class Report:
     def fulfils(self, required: Profile) -> bool:
         """Whether the image is all that `required` and the easier profiles need, and was seen to run as each."""
         runs = all(trial.works for trial in self.trials if trial.profile <= required)
-        return runs and not self.faults(required)
+        return runs and not self.faults(required) and not self.unfinished
 
 
 def finding(point_id: str, answer: Answer) -> Finding:

@@ -29,6 +29,7 @@ For each profile two containers run on a network of their own, with a client key
 before, mounted as a job mounts them. The worker is started as a job would start it: by the image's own entrypoint if
 that is mpiboot's, else by an sshd command that puts the job's host key first. The launcher believes only that key.
 A step that needs what the image lacks, such as an allreduce without Python, is reported as not checked: no fault.
+What still runs after `--limit` seconds is ended and reported as a fault, and the points behind it as not checked.
 """
 
 CLOSING = """\

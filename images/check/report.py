@@ -40,6 +40,7 @@ def as_json(report: Report, required: Profile) -> str:
         "user": image.user,
         "required": required.word,
         "fulfilled": report.fulfils(required),
+        "unfinished": report.unfinished,
         "points": [_point(found) for found in report.findings],
         "profiles": [
             {
@@ -68,6 +69,7 @@ def verdict(report: Report, required: Profile) -> str:
     wrong = dict.fromkeys([*(found.point.id for found in report.faults(required)), *causing])
     parts = [f"does not run as {' or '.join(broken)}"] if broken else []
     parts += [f"change: {', '.join(wrong)}"] if wrong else []
+    parts += [f"not checked to the end: {report.unfinished}"] if report.unfinished else []
     return f"{name} does not fulfil the contract for '{profile}': {'; '.join(parts)} {after}"
 
 

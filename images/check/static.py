@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.images.check import file_points, mpi_points, ssh_points, user_points
-from mpiboot.images.check.outcome import Answer, Finding, finding, not_checked
+from mpiboot.images.check.outcome import Answer, Finding, fault, finding, not_checked
 from mpiboot.images.contract import STATIC
 
 if TYPE_CHECKING:
@@ -43,11 +43,14 @@ CHECKS: dict[str, Callable[[Subject], Answer]] = {
 
 
 def check(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]:
-    """Every static point with its answer, in the contract's order."""
+    """Every static point with its answer, in the contract's order. The one at work when time is over is a fault."""
     findings = []
     for point in STATIC:
+        if subject.cutoff.why:
+            findings.append(finding(point.id, not_checked("no time was left for it")))
+            continue
         say(point.id)
-        findings.append(finding(point.id, CHECKS[point.id](subject)))
+        findings.append(finding(point.id, _answer(subject, point.id)))
     say("done")
     return tuple(findings)
 
@@ -56,3 +59,16 @@ def unreachable(missing: Finding) -> tuple[Finding, ...]:
     """All points of an image into which nobody can look, because of one that is missing."""
     why = not_checked(f"needs the point {missing.point.id}")
     return tuple(missing if point.id == missing.point.id else finding(point.id, why) for point in STATIC)
+
+
+def _answer(subject: Subject, point_id: str) -> Answer:
+    from docker.errors import DockerException
+    from requests import RequestException
+
+    try:
+        answer = CHECKS[point_id](subject)
+    except (DockerException, RequestException):
+        if subject.cutoff.why is None:
+            raise
+    # Whatever was seen in a container that went away meanwhile says nothing about the image.
+    return fault(subject.cutoff.why) if subject.cutoff.why else answer

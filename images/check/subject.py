@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
     from mpiboot.images.check.accounts import Account
+    from mpiboot.images.check.cutoff import Cutoff
     from mpiboot.images.check.image import Image
     from mpiboot.images.check.programs import Program
     from mpiboot.images.check.runtime import Runtime
@@ -60,6 +61,7 @@ class Subject:
     image: Image
     container: Container
     sandbox: Sandbox
+    cutoff: Cutoff
     account: Account | None
     any_uid: int
 

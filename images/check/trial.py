@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from mpiboot.images.check import causes, material, runtime, worker
+from mpiboot.images.check.cutoff import Cutoff
 from mpiboot.images.check.outcome import Answer, Finding, Status, Trial, fault, finding, not_checked, ok
 from mpiboot.images.check.profile import run_as, shown_user
 from mpiboot.images.check.runtime import OUR_FILES
@@ -63,7 +64,7 @@ class Attempt:
         self._setting = setting
         self._sandbox = sandbox
         self._say = say
-        self._gave_up: str | None = None
+        self.cutoff = Cutoff(sandbox)
         self._evidence: list[str] = []
         self._containers: dict[Role, Container] = {}
         self._mpi: runtime.Runtime | None = None
@@ -80,8 +81,8 @@ class Attempt:
         ):
             self._say(point_id.removeprefix("live-"))
             answer = step()
-            if self._gave_up and answer.status is not Status.OK:
-                answer = fault(self._gave_up)
+            if self.cutoff.why and answer.status is not Status.OK:
+                answer = fault(self.cutoff.why)
             steps.append(finding(point_id, answer))
             if answer.status is Status.FAULT and steps[-1].point.needed_by:
                 break
@@ -95,11 +96,6 @@ class Attempt:
         )
         self._say("works" if trial.works else "fails")
         return trial
-
-    def give_up(self, why: str) -> None:
-        """Called by another thread when time is over: the step at work ends with an error."""
-        self._gave_up = why
-        self._sandbox.remove(list(self._containers.values()))
 
     def _start(self) -> Answer:
         from docker.errors import APIError
@@ -135,6 +131,7 @@ class Attempt:
             )
         )
         self._containers[role] = container
+        self.cutoff.watch(container)
         self._sandbox.start(container)
 
     def _log_in(self) -> Answer:

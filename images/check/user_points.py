@@ -61,6 +61,7 @@ def entrypoint(subject: Subject) -> Answer:
 
     wish = Wish("entrypoint", subject.image.id, command=["/bin/sh", "-c", "echo ran-$((6 * 7))"])
     container = subject.sandbox.create(wish)
+    subject.cutoff.watch(container)
     subject.sandbox.start(container)
     try:
         container.wait(timeout=ENTRYPOINT_SECONDS)

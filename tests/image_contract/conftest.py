@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import docker
 
 # Which foreign image is made from which.
-BUILT_ON = {"spoiled": "guide", "misconfigured": "guide", "repaired": "guide"}
+BUILT_ON = {"spoiled": "guide", "hanging": "guide", "misconfigured": "guide", "repaired": "guide"}
 
 
 class Checked:

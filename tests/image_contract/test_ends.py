@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -45,8 +46,8 @@ def leftovers(engine: docker.DockerClient, pid: int) -> list[str]:
     return [str(name) for name in (*(container.name for container in containers), *networks, *volumes)]
 
 
-def started(image: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mpiboot", "images", "check", image]
+def started(image: str, *options: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mpiboot", "images", "check", image, *options]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})
 
@@ -105,6 +106,21 @@ def test_limit_ends_what_hangs_and_names_the_step(
     process = mpiboot("images", "check", foreign("guide"), "--limit", "1")
     assert process.returncode == 1
     assert "no end after 1 s (--limit)" in process.stdout
+
+
+def test_limit_ends_a_look_that_hangs(docker_engine: docker.DockerClient, foreign: Callable[[str], str]) -> None:
+    process = started(foreign("hanging"), "--limit", "8", "--json")
+    try:
+        out, error = process.communicate(timeout=PATIENCE)
+    finally:
+        process.terminate()  # if it hangs itself
+    assert (process.returncode, error, leftovers(docker_engine, process.pid)) == (1, "", [])
+    report = json.loads(out)
+    found = {point["id"]: (point["status"], point["saw"]) for point in report["points"]}
+    assert report["unfinished"] == "no end after 8 s (--limit)"
+    assert found["mpirun"] == ("fault", report["unfinished"])
+    assert found["sshd"][0] == "ok"
+    assert {status for status, _ in found.values()} == {"ok", "fault", "not checked"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -281,6 +281,17 @@ def test_fault_counts_from_the_profile_that_needs_the_point(fault_id: str, fulfi
     assert [profile for profile in Profile if found.fulfils(profile)] == fulfilled
 
 
+@pytest.mark.parametrize("late", ["mpirun", "python"])  # python is advice: no fault that the job needs mended
+def test_image_that_was_not_looked_at_to_the_end_fulfils_nothing(late: str) -> None:
+    why = "no end after 60 s (--limit)"
+    answers = [(point.id, fault(why) if point.id == late else ok("good")) for point in STATIC]
+    findings = tuple(finding(point_id, answer) for point_id, answer in answers)
+    found = Report(image(), findings, tuple(map(trial, Profile)), 60.5, why)
+    assert not any(found.fulfils(profile) for profile in Profile)
+    assert why in report.verdict(found, Profile.OWN)
+    assert json.loads(report.as_json(found, Profile.OWN))["unfinished"] == why
+
+
 def test_profile_that_fails_spoils_the_stricter_ones_only() -> None:
     found = a_report(trial(Profile.ANY_UID, fails="live-ssh", causing=("any-uid-name",)))
     assert [profile for profile in Profile if found.fulfils(profile)] == [Profile.OWN]
