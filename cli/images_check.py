@@ -41,7 +41,7 @@ def check(image: str, *, as_json: bool, require: str, limit: float) -> int:
     docs/image-contract.md.
 
     Exit codes: 0 the contract is fulfilled, 1 it is not, 2 the image cannot be checked (no such image, other
-    architecture, no engine), 130 and 143 ended by Ctrl-C or SIGTERM.
+    architecture, no shell in it, no engine), 130 and 143 ended by Ctrl-C or SIGTERM.
     """
     required = Profile.of(require)
     progress = Progress(sys.stderr)

@@ -11,7 +11,7 @@ from mpiboot.containers import docker_cli
 from mpiboot.images.check import accounts, material, static
 from mpiboot.images.check import image as images
 from mpiboot.images.check.cutoff import Cutoff
-from mpiboot.images.check.outcome import Report, fault, finding
+from mpiboot.images.check.outcome import Report
 from mpiboot.images.check.runtime import OUR_FILES
 from mpiboot.images.check.sandbox import LABEL, Sandbox, Wish, is_engines_own, words_of
 from mpiboot.images.check.subject import Subject, read_file
@@ -104,7 +104,7 @@ def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]
         if is_engines_own(error):
             raise
         if subject.cutoff.why is None:  # else it is gone for want of time, whatever is in it
-            return static.unreachable(finding("shell", fault(words_of(error))))
+            raise images.without_shell(subject.image, words_of(error)) from None
     return static.check(subject, say)
 
 

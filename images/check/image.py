@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.images.contract import POINTS
 from mpiboot.job.errors import UserError
 from mpiboot.job.words import did_you_mean
 
@@ -57,6 +58,12 @@ def find(client: docker.DockerClient, name: str) -> Image:
     engine = client.version()
     _refuse_foreign_machine(image, attributes.get("Os", "linux"), engine["Os"], engine["Arch"])
     return image
+
+
+def without_shell(image: Image, why: str) -> BadImageError:
+    """Nobody can look into it, so there is nothing to report."""
+    shell = POINTS["shell"]
+    return BadImageError(f"{image.name} cannot be checked, /bin/sh does not start in it ({why}); {shell.fix}")
 
 
 def describe(name: str, attributes: Mapping[str, Any]) -> Image:

@@ -19,7 +19,8 @@ table that it uses, `images/contract.py`; a test compares the two.
 ## Three ways to run an image
 
 A job can run as each profile for which the image has all points up to that profile, and which then works when tried.
-`--require` says which one decides the exit code: 0 if the image fulfils it, 1 if not, 2 if the image cannot be checked.
+`--require` says which one decides the exit code: 0 if the image fulfils it, 1 if not. An image that cannot be checked,
+as it is not there, is made for other machines or has no shell, gets one line and exit code 2 instead of a report.
 """
 
 LIVE_OPENING = """\

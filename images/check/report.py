@@ -19,8 +19,8 @@ WIDTH = 110
 
 
 def text(report: Report, required: Profile) -> str:
-    """All findings, the faults with reason and fix, the profiles, and the verdict in the last line."""
-    lines = [_headline(report), ""]
+    """If it is no good, one line why; all findings, the faults with reason and fix; the profiles; the verdict."""
+    lines = [*opening(report, required), _headline(report), ""]
     for answer, group in groupby(report.findings, key=lambda found: found.answer):
         lines += _findings(answer, list(group))
     for trial in report.trials:
@@ -58,12 +58,29 @@ def as_json(report: Report, required: Profile) -> str:
     return json.dumps(content, indent=2)
 
 
+def opening(report: Report, required: Profile) -> Iterator[str]:
+    """Of an image that is not what is required: one line that says what is wrong and what to do."""
+    if report.fulfils(required):
+        return
+    name = report.image.name
+    if report.unfinished:
+        last = next((found.point.id for found in report.findings if found.answer.saw == report.unfinished), "image")
+        yield f"{name} was not checked to its end: {last} had {report.unfinished}; see what hangs, or use a longer one"
+        return
+    steps = [step for trial in report.trials if trial.profile <= required for step in trial.steps]
+    failed = [step for step in steps if step.is_fault and step.point.needed_by]
+    first = next(iter([*report.faults(required), *failed]))
+    yield f"{name} cannot run MPI jobs as '{required.word}': {first.answer.saw}; {first.point.fix}"
+
+
 def verdict(report: Report, required: Profile) -> str:
-    """One line: does it fulfil what is required, and if not, because of what?"""
+    """One line: does it fulfil what is required, as far as it could be checked, and if not, because of what?"""
     name, profile = report.image.name, required.word
     after = f"({report.seconds:.1f} s)"
     if report.fulfils(required):
-        return f"{name} fulfils the contract for '{profile}' {after}"
+        unchecked = _unchecked(report, required)
+        but = f"; not checked: {', '.join(unchecked)}" if unchecked else ""
+        return f"{name} fulfils the contract for '{profile}' {after}{but}"
     broken = [trial.profile.word for trial in report.trials if trial.profile <= required and not trial.works]
     causing = [point.id for trial in report.trials if trial.profile <= required for point in to_change(report, trial)]
     wrong = dict.fromkeys([*(found.point.id for found in report.faults(required)), *causing])
@@ -79,6 +96,13 @@ def to_change(report: Report, trial: Trial) -> tuple[Point, ...]:
         return ()
     faults = [found.point for found in report.findings if found.is_fault]
     return tuple(dict.fromkeys([*trial.causes, *causes.also(trial.profile, faults)]))
+
+
+def _unchecked(report: Report, required: Profile) -> list[str]:
+    """Points that a job needs, and of which nothing is known."""
+    steps = [step for trial in report.trials if trial.profile <= required for step in trial.steps]
+    found = [f for f in (*report.findings, *steps) if f.answer.status is Status.NOT_CHECKED]
+    return list(dict.fromkeys(f.point.id for f in found if f.point.needed_by and f.point.needed_by <= required))
 
 
 def _headline(report: Report) -> str:

@@ -55,12 +55,6 @@ def check(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def unreachable(missing: Finding) -> tuple[Finding, ...]:
-    """All points of an image into which nobody can look, because of one that is missing."""
-    why = not_checked(f"needs the point {missing.point.id}")
-    return tuple(missing if point.id == missing.point.id else finding(point.id, why) for point in STATIC)
-
-
 def _answer(subject: Subject, point_id: str) -> Answer:
     from docker.errors import DockerException
     from requests import RequestException

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.images.check.sandbox import LABEL, OWNER_LABEL
+from mpiboot.images.contract import POINTS
 from tests.foreign.build import FOREIGN, build
 
 if TYPE_CHECKING:
@@ -76,6 +77,17 @@ def test_malformed_name_is_refused(mpiboot: Cli, docker_engine: docker.DockerCli
     process = mpiboot("images", "check", "--", name)
     assert process.returncode == 2
     assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_image_without_a_shell_is_refused(
+    mpiboot: Cli, foreign: Callable[[str], str], options: tuple[str, ...]
+) -> None:
+    tag = foreign("shellless")
+    said = refused(mpiboot("images", "check", tag, *options))
+    assert tag in said
+    assert "/bin/sh does not start" in said
+    assert POINTS["shell"].fix in said
 
 
 def test_other_architecture_is_refused(mpiboot: Cli, docker_engine: docker.DockerClient) -> None:

@@ -281,6 +281,17 @@ def test_fault_counts_from_the_profile_that_needs_the_point(fault_id: str, fulfi
     assert [profile for profile in Profile if found.fulfils(profile)] == fulfilled
 
 
+def test_report_of_an_unfit_image_begins_with_what_is_wrong_and_what_to_do() -> None:
+    first = report.text(a_report(faults=("mpirun", "sshd", "labels")), Profile.OWN).splitlines()[0]
+    assert first == f"some/image:1 cannot run MPI jobs as 'own': bad; {POINTS['sshd'].fix}"
+    live = report.text(a_report(trial(Profile.OWN, fails="live-ssh")), Profile.OWN).splitlines()[0]
+    assert live.startswith("some/image:1 cannot run MPI jobs as 'own': no; ")
+
+
+def test_report_of_a_fit_image_begins_with_the_image() -> None:
+    assert report.text(a_report(faults=("labels", "user")), Profile.OWN).startswith("some/image:1: 123 MB, ")
+
+
 @pytest.mark.parametrize("late", ["mpirun", "python"])  # python is advice: no fault that the job needs mended
 def test_image_that_was_not_looked_at_to_the_end_fulfils_nothing(late: str) -> None:
     why = "no end after 60 s (--limit)"
@@ -288,8 +299,15 @@ def test_image_that_was_not_looked_at_to_the_end_fulfils_nothing(late: str) -> N
     findings = tuple(finding(point_id, answer) for point_id, answer in answers)
     found = Report(image(), findings, tuple(map(trial, Profile)), 60.5, why)
     assert not any(found.fulfils(profile) for profile in Profile)
+    assert f"{late} had {why}" in report.text(found, Profile.OWN).splitlines()[0]
     assert why in report.verdict(found, Profile.OWN)
     assert json.loads(report.as_json(found, Profile.OWN))["unfinished"] == why
+
+
+def test_verdict_names_what_is_needed_and_was_not_checked() -> None:
+    own = trial(Profile.OWN)
+    own = Trial(Profile.OWN, own.user, (*own.steps[:-1], finding("live-allreduce", not_checked("no Python"))))
+    assert report.verdict(a_report(own), Profile.OWN).endswith("(5.0 s); not checked: live-allreduce")
 
 
 def test_profile_that_fails_spoils_the_stricter_ones_only() -> None:
