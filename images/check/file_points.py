@@ -15,16 +15,16 @@ PRIVATE_KEY = "^-----BEGIN [A-Z ]*PRIVATE KEY-----"
 CAPABILITIES = "SCHILY.xattr.security.capability"
 # What an empty package database leaves; below it nobody gains anything by cleaning.
 CACHE_LIMIT_KB = 5000
+NO_SUCH_PROGRAM = 127
 
 
 def host_keys_baked(subject: Subject) -> Answer:
-    return _none_of(_private_keys(subject, "/etc/ssh"))
+    return _none_of(subject, _private_keys("/etc/ssh"))
 
 
 def login_keys_baked(subject: Subject) -> Answer:
-    keys = _private_keys(subject, "/root/.ssh /home/*/.ssh")
-    allowed = subject.run("find /root/.ssh /home/*/.ssh /etc/ssh -name 'authorized_keys*' -size +0 2>/dev/null").out
-    return _none_of([*keys, *allowed.splitlines()])
+    allowed = "find /root/.ssh /home/*/.ssh /etc/ssh -name 'authorized_keys*' -size +0 2>/dev/null"
+    return _none_of(subject, _private_keys("/root/.ssh /home/*/.ssh"), allowed)
 
 
 def file_capabilities(subject: Subject) -> Answer:
@@ -48,9 +48,15 @@ def size(subject: Subject) -> Answer:
     return ok(megabytes)
 
 
-def _private_keys(subject: Subject, places: str) -> list[str]:
-    return subject.run(f"grep -rlse '{PRIVATE_KEY}' {places}").out.splitlines()
+def _private_keys(places: str) -> str:
+    return f"grep -rlse '{PRIVATE_KEY}' {places}"
 
 
-def _none_of(paths: list[str]) -> Answer:
-    return fault(", ".join(sorted(paths))) if paths else ok("none")
+def _none_of(subject: Subject, *looks: str) -> Answer:
+    """Whether none of these commands names a file."""
+    results = [subject.run(look) for look in looks]
+    lacking = [look.split()[0] for look, result in zip(looks, results, strict=True) if result.code == NO_SUCH_PROGRAM]
+    if lacking:
+        return not_checked(f"the image has no {' and no '.join(lacking)} to look with")
+    paths = sorted(path for result in results for path in result.out.splitlines())
+    return fault(", ".join(paths)) if paths else ok("none")

@@ -5,10 +5,22 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from mpiboot.images.check import accounts, causes, mpi_points, page, programs, report, runtime, static, worker
+from mpiboot.images.check import (
+    accounts,
+    causes,
+    file_points,
+    mpi_points,
+    page,
+    programs,
+    report,
+    runtime,
+    static,
+    worker,
+)
 from mpiboot.images.check.image import OUR_ENTRYPOINT, Image
 from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial, fault, finding, not_checked, ok
 from mpiboot.images.check.profile import run_as
@@ -16,6 +28,9 @@ from mpiboot.images.check.programs import Program
 from mpiboot.images.check.progress import Progress
 from mpiboot.images.check.subject import Result
 from mpiboot.images.contract import LIVE, POINTS, STATIC, Profile
+
+if TYPE_CHECKING:
+    from mpiboot.images.check.subject import Subject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -55,6 +70,16 @@ def test_page_is_the_contract() -> None:
 def test_profiles_read_as_on_the_command_line() -> None:
     assert [Profile.of(profile.word) for profile in Profile] == list(Profile)
     assert [profile.word for profile in Profile] == ["own", "any-uid", "hardened"]
+
+
+def test_keys_are_not_looked_for_without_the_programs_for_it() -> None:
+    class Bare:
+        def run(self, command: str) -> Result:
+            return Result(127, "", f"sh: {command.split(maxsplit=1)[0]}: not found")
+
+    bare = cast("Subject", Bare())
+    assert file_points.host_keys_baked(bare) == not_checked("the image has no grep to look with")
+    assert file_points.login_keys_baked(bare) == not_checked("the image has no grep and no find to look with")
 
 
 def test_hardened_takes_everything_away() -> None:
