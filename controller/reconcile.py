@@ -70,10 +70,9 @@ class Reconciler:
 
     async def handle(self, key: str) -> float | None:
         """Seconds until the job is to be looked at again, if it should be without anything happening."""
-        view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
-        if view is None or view.meta.deleting:
-            # What belongs to the job goes with it: the garbage collector sees to that.
-            self._forget(key)
+        view = self._find(key)
+        if view is None:
+            self._show(key, None)
             return None
         policy = (view.raw.get("spec") or {}).get("runPolicy") or {}
         if policy.get("managedBy") not in OURS:
@@ -95,7 +94,7 @@ class Reconciler:
 
     def view(self, key: str) -> View | None:
         """The job as the check-in server shows it; None if there is none that can run."""
-        view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
+        view = self._find(key)
         if view is None:
             return None
         try:
@@ -147,10 +146,17 @@ class Reconciler:
             memory = self._memories[view.key] = Memory(view.meta.uid)
         return memory
 
-    def _forget(self, key: str) -> None:
+    def _find(self, key: str) -> MpiJobView | None:
+        """The job, unless it is gone or going: then nothing of it is remembered, least of all its keys.
+
+        What belongs to it goes with it: the garbage collector sees to that.
+        """
+        view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
+        if view and not view.meta.deleting:
+            return view
         self._memories.pop(key, None)
         self._reporter.forget(key)
-        self._show(key, None)
+        return None
 
     def _learn(self, kind: Kind, found: Object) -> None:
         if put := self._puts.get(kind):
