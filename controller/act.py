@@ -44,6 +44,10 @@ class RefusedError(TroubleError):
             self.event = ""  # a namespace on its way out takes no events either
 
 
+class FailingError(RefusedError):
+    """The API server failed at an action, or what it asks did: a webhook, for one. It may do better the next time."""
+
+
 class LeftoverError(TroubleError):
     """An object of an earlier job of the same name: the garbage collector is about to remove it."""
 
@@ -112,9 +116,9 @@ class Actor:
             # Somebody was faster: the watch tells, and the next look decides anew.
             if error.not_found and isinstance(action, Patch):
                 return
-            if error.conflict or error.throttled or error.status >= 500:
+            if error.conflict or error.throttled:
                 raise
-            raise RefusedError(action, error) from error
+            raise (FailingError if error.status >= 500 else RefusedError)(action, error) from error
 
     async def _create(self, namespace: str, uid: str, action: Create) -> None:
         try:

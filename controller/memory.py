@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mpiboot.ssh.keys import KeyType
 
 
+HICCUP = 2.0  # seconds; an API server that fails for so long is no longer one that fails now and then
 NUDGES = (0.5, 0.8, 1.5, 3.0, 6.0)  # seconds from one to the next
 
 # What pods are made of. A running job's pods keep what they were made with.
@@ -64,6 +65,22 @@ class Pace:
 
     def went(self) -> None:
         self.last = time.monotonic()
+
+
+@dataclass
+class Failing:
+    """Tells a failure that lasts from one that is over at the next try."""
+
+    since: float | None = None
+
+    def lasts(self, now: float) -> bool:
+        """Whether this failure, with those before it, is worth telling."""
+        if self.since is None:
+            self.since = now
+        return now - self.since >= HICCUP
+
+    def over(self) -> None:
+        self.since = None
 
 
 @dataclass
@@ -109,6 +126,7 @@ class Memory:
     status: Pace = field(default_factory=lambda: Pace(1.0))
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
     nudges: Nudges = field(default_factory=Nudges)
+    failing: Failing = field(default_factory=Failing)
     losses: Losses = field(default_factory=Losses)
     named: Named = field(default_factory=Named)
     plan: Plan | None = None

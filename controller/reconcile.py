@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
-from mpiboot.controller.act import Actor, OnePairError
+from mpiboot.controller.act import Actor, FailingError, OnePairError
 from mpiboot.controller.action import Create
 from mpiboot.controller.api_error import TroubleError
 from mpiboot.controller.checkins import picture
@@ -125,10 +125,13 @@ class Reconciler:
                 memory.hosts.went()
                 for pod in lost.replace:
                     memory.losses.replaced(pod.index, time.monotonic())
+            memory.failing.over()
         except OnePairError:
             memory.take_one_pair()
             return await self._look(view, memory.look_at(view, self._settings, self._key_type), memory)
         except TroubleError as error:
+            if isinstance(error, FailingError) and not memory.failing.lasts(time.monotonic()):
+                raise
             trouble = error
         ask_again = LOOK_AGAIN if seen.unnamed else 0.0
         seen = observe(self._caches, view)

@@ -1,4 +1,4 @@
-"""What a reconciler keeps of jobs that it only shows, as every replica does that does not lead. No cluster."""
+"""What a reconciler remembers of jobs. No cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from mpiboot.controller.api import Api
 from mpiboot.controller.connection import Connection
 from mpiboot.controller.events import Recorder
+from mpiboot.controller.memory import HICCUP, Failing
 from mpiboot.controller.metrics import Metrics
 from mpiboot.controller.reconcile import Reconciler
 from mpiboot.controller.replica import caches
@@ -52,3 +53,12 @@ def test_a_job_that_goes_is_forgotten_by_those_who_only_show_it(*, going: bool) 
         assert follower._memories == {}
 
     asyncio.run(main())
+
+
+def test_only_a_failure_that_lasts_is_told() -> None:
+    failing = Failing()
+    assert not failing.lasts(1000.0)
+    assert not failing.lasts(1000.0 + HICCUP / 2)
+    assert failing.lasts(1000.0 + HICCUP)
+    failing.over()
+    assert not failing.lasts(2000.0)

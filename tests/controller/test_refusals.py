@@ -109,6 +109,34 @@ def test_a_quota_that_is_used_up_is_said_and_waited_for(world: World) -> None:
     eventually("no more trouble", lambda: world.status().get("state") == "Waiting")
 
 
+def test_a_webhook_that_fails_is_said_once_that_lasts(world: World) -> None:
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    hook = {
+        "name": "broken.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    world.client.do("POST", path, {"metadata": {"name": world.namespace}, "webhooks": [hook]})
+    try:
+        stranger = {"metadata": {"name": "stranger"}, "spec": OTHERS["Pod"]["spec"]}
+        dry_run = f"{world.path('Pod')}?dryRun=All"
+        eventually("a webhook at work", lambda: world.client.ask("POST", dry_run, stranger).status_code == 500)
+        world.submit()
+        assert "failed calling webhook" in world.said("FailedCreate")["message"]
+        eventually("the reason", lambda: "failed calling webhook" in world.status().get("reason", ""))
+        assert world.status()["state"] == "Pending"
+        assert world.condition("Created")
+    finally:
+        world.client.do("DELETE", f"{path}/{world.namespace}")
+    world.started()
+    eventually("no more trouble", lambda: world.status().get("state") == "Waiting")
+
+
 def test_the_users_restart_policy_in_a_template_is_warned_about(world: World) -> None:
     manifest = mpi_job()
     manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = {
