@@ -11,7 +11,7 @@ from mpiboot.controller.api import MERGE, STRATEGIC
 from mpiboot.controller.observe import enough
 from mpiboot.controller.status import is_finished
 from mpiboot.controller.view import digest, service_contents
-from mpiboot.job import wishes
+from mpiboot.job import objects, wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,9 @@ def _foundation(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> 
     if seen.config_map is None:
         yield Create(kinds.CONFIG_MAP, {**plan.config_map, "data": news.data})
     elif news.due and seen.config_map.digest != digest(news.data):
-        yield Patch(kinds.CONFIG_MAP, seen.config_map.name, {"data": news.data}, MERGE)
+        # A suspended job's launcher may have been told to take no ranks any more.
+        data = {objects.LAUNCHERS_HOSTFILE: None, **news.data}
+        yield Patch(kinds.CONFIG_MAP, seen.config_map.name, {"data": data}, MERGE)
     if not has_secret:
         yield Create(kinds.SECRET, plan.secret)
 

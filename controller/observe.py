@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mpiboot.controller.view_pod import is_failed_launcher
 from mpiboot.job import elastic, names
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mpiboot.controller.cache import Cache
-    from mpiboot.controller.view import MpiJobView, ObjectView
+    from mpiboot.controller.view import ConfigMapView, MpiJobView, ObjectView
     from mpiboot.controller.view_job import JobView
     from mpiboot.controller.view_pod import PodView
     from mpiboot.job.model import Job
+
+Owned = TypeVar("Owned", bound="ObjectView")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Caches:
     jobs: Cache[JobView]
     pods: Cache[PodView]
     services: Cache[ObjectView]
-    config_maps: Cache[ObjectView]
+    config_maps: Cache[ConfigMapView]
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Observed:
     launcher_pods: tuple[PodView, ...] = ()
     workers: tuple[PodView, ...] = ()
     service: ObjectView | None = None
-    config_map: ObjectView | None = None
+    config_map: ConfigMapView | None = None
     failed_launchers: tuple[PodView, ...] = ()  # in the order of time, those that are gone among them
     unnamed: frozenset[str] = frozenset()  # ready workers that a launcher would not find by their names yet
     # Asked for many times in one look, and there may be a thousand workers.
@@ -105,5 +107,5 @@ def _in_time(pods: Iterable[PodView]) -> tuple[PodView, ...]:
     return tuple(sorted(pods, key=lambda pod: (pod.meta.created, pod.name)))
 
 
-def _owned(found: ObjectView | None, uid: str) -> ObjectView | None:
+def _owned(found: Owned | None, uid: str) -> Owned | None:
     return found if found and found.meta.owner and found.meta.owner.uid == uid else None

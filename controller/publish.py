@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.controller.view import digest
-from mpiboot.job import discover, elastic, names, objects
+from mpiboot.job import elastic, names, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,16 +44,28 @@ class News:
 def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -> News:
     """The script lists the workers that can take a rank, so that an elastic launcher does not try others."""
     job = plan.job
-    here = (names.launcher_host(job, cluster_domain),) if job.run_launcher_as_worker else ()
     size = elastic.of_job(job)
     # An elastic launcher starts ranks on whoever is listed, so their SSH must answer, and by their name.
     running = seen.reachable_workers(job) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
-    hosts = (*here, *(names.host(names.worker(job.name, pod.index), job, cluster_domain) for pod in running))
-    script = discover.script(hosts, job.slots_per_worker, job.dialect)
-    data = {**plan.config_map["data"], objects.DISCOVER: script}
+    hosts = [names.host(names.worker(job.name, pod.index), job, cluster_domain) for pod in running]
+    data = objects.config_data(as_launched(job, seen), hosts, cluster_domain)
     if plan.launcher_waits == "in-place":
         return News(data, addresses(job, seen, cluster_domain), due=due)
     return News(data, "", digest(data) if size else "", due)
+
+
+def as_launched(job: Job, seen: Observed) -> Job:
+    """The job as its launcher reads files: with the slots and the runtime that it was made for, whatever edits say.
+
+    The ConfigMap itself tells, so an operator that is new here knows it too. A launcher that rests is made anew.
+    """
+    config = seen.config_map
+    if seen.launcher is None or seen.launcher.suspended or config is None or config.written_for is None:
+        return job
+    slots, implementation = config.written_for
+    return replace(
+        job, slots_per_worker=slots, implementation=implementation, run_launcher_as_worker=config.launcher_works
+    )
 
 
 def addresses(job: Job, seen: Observed, cluster_domain: str) -> str:

@@ -7,12 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import labels
+from mpiboot.job import hostfile, labels, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpiboot.controller.api import Object
+    from mpiboot.job.model import Implementation
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,14 @@ class ObjectView(BaseView):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigMapView(ObjectView):
+    """A ConfigMap and what its hostfile was written for: slots and runtime, and whether the launcher takes ranks."""
+
+    written_for: tuple[int, Implementation] | None
+    launcher_works: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MpiJobView(BaseView):
     """The MPIJob itself, whole: there are few of them, and reading needs all of it."""
 
@@ -101,18 +110,18 @@ def mpi_job_view(found: Object) -> MpiJobView:
     return MpiJobView(meta(found), found)
 
 
-def config_map_view(found: Object) -> ObjectView | None:
+def config_map_view(found: Object) -> ConfigMapView | None:
     key = job_key(found)
-    return ObjectView(meta(found), key, digest(config_map_contents(found))) if key else None
+    if not key:
+        return None
+    data = found.get("data") or {}
+    written_for = hostfile.read(data.get(objects.HOSTFILE, ""))
+    return ConfigMapView(meta(found), key, digest(data), written_for, objects.LAUNCHERS_HOSTFILE in data)
 
 
 def service_view(found: Object) -> ObjectView | None:
     key = job_key(found)
     return ObjectView(meta(found), key, digest(service_contents(found))) if key else None
-
-
-def config_map_contents(manifest: Mapping[str, Any]) -> object:
-    return manifest.get("data") or {}
 
 
 def service_contents(manifest: Mapping[str, Any]) -> object:

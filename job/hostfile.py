@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from mpiboot.job import names
@@ -17,6 +18,17 @@ def text(hosts: Iterable[str], slots: int, implementation: Implementation) -> st
     if implementation == "OpenMPI":
         return "".join(f"{host} slots={slots}\n" for host in hosts)
     return "".join(f"{host}:{slots}\n" for host in hosts)
+
+
+def read(hostfile: str) -> tuple[int, Implementation] | None:
+    """Slots and runtime that a text was written for, as its first line shows them. None: it has none, or an odd one.
+
+    MPICH stands for Intel MPI as well, whose hostfiles are the same.
+    """
+    found = re.match(r"\S+?(?: slots=(\d+)|:(\d+))$", hostfile, re.MULTILINE)
+    if not found:
+        return None
+    return (int(found[1]), "OpenMPI") if found[1] else (int(found[2]), "MPICH")
 
 
 def published(job: Job, cluster_domain: str = "") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.job import discover, environment, hostfile, labels, names, pods
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from mpiboot.job.model import Job
     from mpiboot.job.settings import Settings
@@ -38,19 +38,21 @@ def owner(job: Job) -> dict[str, Any]:
 
 def config_map(job: Job, settings: Settings) -> dict[str, Any]:
     """Hostfile and discovery script. A launcher that takes ranks itself has a hostfile of its own, see `hostfile`."""
-    launcher = (names.launcher_host(job, settings.cluster_domain),) if job.run_launcher_as_worker else ()
-    hosts = (*launcher, *names.worker_hosts(job, settings.cluster_domain))
-    data = {
-        HOSTFILE: hostfile.published(job, settings.cluster_domain),
-        DISCOVER: discover.script(hosts, job.slots_per_worker, job.dialect),
-    }
-    if job.run_launcher_as_worker:
-        data[LAUNCHERS_HOSTFILE] = hostfile.for_launcher(job, settings.cluster_domain)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(job, names.config_map(job.name), labels.of_object(job)),
-        "data": data,
+        "data": config_data(job, names.worker_hosts(job, settings.cluster_domain), settings.cluster_domain),
+    }
+
+
+def config_data(job: Job, workers: Iterable[str], cluster_domain: str) -> dict[str, str]:
+    """The files. The script lists these workers, the hostfiles all of them."""
+    launcher = (names.launcher_host(job, cluster_domain),) if job.run_launcher_as_worker else ()
+    return {
+        HOSTFILE: hostfile.published(job, cluster_domain),
+        DISCOVER: discover.script((*launcher, *workers), job.slots_per_worker, job.dialect),
+        **({LAUNCHERS_HOSTFILE: hostfile.for_launcher(job, cluster_domain)} if job.run_launcher_as_worker else {}),
     }
 
 

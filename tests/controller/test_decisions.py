@@ -17,6 +17,7 @@ from mpiboot.controller.status import next_status
 from mpiboot.controller.view import config_map_view, mpi_job_view, service_view
 from mpiboot.controller.view_job import job_view
 from mpiboot.controller.view_pod import pod_view
+from mpiboot.job import hostfile
 from mpiboot.job.manifest import Manifest
 from mpiboot.job.material import SshMaterial
 from mpiboot.job.plan import Plan, plan
@@ -131,6 +132,35 @@ def test_a_changed_service_is_mended_in_place() -> None:
     stages = decide(made, other, news(made, other, ""), has_secret=True)
     assert isinstance(stages[0].actions[0], Patch)
     assert not any(isinstance(action, Delete) for stage in stages for action in stage.actions)
+
+
+EDITS: list[dict[str, Any]] = [{"slotsPerWorker": 4}, {"mpiImplementation": "MPICH"}, {"runLauncherAsWorker": True}]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: next(iter(edit)))
+def test_files_that_a_launcher_reads_stay_what_it_was_made_for(edit: dict[str, Any]) -> None:
+    made, edited = planned(slotsPerWorker=2), planned(**{"slotsPerWorker": 2, **edit})
+    there = seen(made, pod(made, 0), pod(made, 1))
+    service = service_view(stored(edited.service))
+    assert todo(edited, replace(there, service=service)) == []
+    # What may change still does.
+    three = planned(workers=3, **edit)
+    data = news(three, there, "").data
+    assert data["hostfile"] == made.config_map["data"]["hostfile"] + "job-worker-2.job.default.svc slots=2\n"
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: next(iter(edit)))
+def test_a_launcher_that_rests_gets_files_of_the_edited_job(edit: dict[str, Any]) -> None:
+    made, edited = planned(), planned(policy={"suspend": True}, **edit)
+    there = seen(made)
+    assert there.launcher
+    there = replace(there, launcher=replace(there.launcher, suspended=True), service=service_view(stored(made.service)))
+    assert news(edited, there, "").data["hostfile"] == edited.config_map["data"]["hostfile"]
+
+
+@pytest.mark.parametrize("line", ["", "a slots=", "a:b", "a", "a slots=2 max_slots=4", "a:\n"])
+def test_an_odd_hostfile_says_nothing_of_who_it_was_written_for(line: str) -> None:
+    assert hostfile.read(line) is None
 
 
 def test_the_same_look_twice_says_nothing_new() -> None:

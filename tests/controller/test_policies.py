@@ -99,5 +99,16 @@ def test_evicted_workers_are_an_event_and_the_reason_of_a_failure(world: World) 
 def test_changes_that_come_too_late_are_said(world: World) -> None:
     world.submit()
     world.started()
-    world.patch("MPIJob", "job", {"spec": {"slotsPerWorker": 4}})
-    assert "spec.slotsPerWorker" in world.said("ChangeIgnored")["message"]
+    world.patch("MPIJob", "job", {"spec": {"slotsPerWorker": 4, "mpiImplementation": "MPICH"}})
+    assert "spec.slotsPerWorker, spec.mpiImplementation" in world.said("ChangeIgnored")["message"]
+    # More workers are followed, in the words that the launcher was made for.
+    world.patch("MPIJob", "job", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+    lines = [f"job-worker-{index}.job.{world.namespace}.svc slots=1" for index in range(3)]
+
+    def hosts() -> list[str]:
+        config = world.get("ConfigMap", "job-config")
+        assert config
+        found: str = config["data"]["hostfile"]
+        return found.splitlines()
+
+    eventually("three hosts", lambda: hosts() == lines)
