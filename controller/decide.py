@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpiboot.controller import kinds
 from mpiboot.controller.action import Action, Create, Delete, Patch, Resume, Stage
@@ -14,7 +13,7 @@ from mpiboot.controller.view import digest, service_contents
 from mpiboot.job import objects, wishes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mpiboot.controller.observe import Observed
     from mpiboot.controller.publish import News
@@ -69,10 +68,9 @@ def _launcher(plan: Plan, seen: Observed) -> Iterator[Action]:
     job, launcher = plan.job, seen.launcher
     if launcher is None:
         waits_here = job.launcher_creation_policy == "WaitForWorkersReady"
-        if not waits_here:
+        # Its gate opens at once, and holds back what comes after it.
+        if not waits_here or seen.enough_ready(job):
             yield Create(kinds.JOB, plan.launcher)
-        elif seen.enough_ready(job):
-            yield Create(kinds.JOB, without_gate(plan.launcher))
     elif launcher.suspended and not launcher.meta.deleting:
         yield Resume(launcher.name, plan.launcher["spec"]["template"])
 
@@ -139,14 +137,3 @@ def _after_the_end(plan: Plan, seen: Observed) -> Iterator[Action]:
     if ttl is not None and launcher and launcher.outcome and launcher.ttl != ttl:
         # Not earlier: were the Job to go before its outcome is in the status, it would be run again.
         yield Patch(kinds.JOB, launcher.name, {"spec": {"ttlSecondsAfterFinished": ttl}}, MERGE)
-
-
-def without_gate(launcher: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The launcher's Job without our scheduling gate, for one that is created when its workers are ready."""
-    spec = launcher["spec"]["template"]["spec"]
-    others = [gate for gate in spec.get("schedulingGates", ()) if gate["name"] != wishes.GATE]
-    if len(others) == len(spec.get("schedulingGates", ())):
-        return launcher
-    result = copy.deepcopy(dict(launcher))
-    result["spec"]["template"]["spec"]["schedulingGates"] = others
-    return result
