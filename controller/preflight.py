@@ -69,6 +69,7 @@ class Peers:
         self._watchers = [Watcher(api, *lease.split("/")) for lease in leases]
         self._changed = changed
         self.holder = ""  # of a lease that is held: who works in our stead
+        self.known = asyncio.Event()  # set when every lease was looked at once, or may not be
 
     async def run(self) -> None:
         """Look at their leases until cancelled."""
@@ -82,16 +83,20 @@ class Peers:
 
     async def look(self) -> None:
         """Look once. What we may not see, or cannot, counts as it did before."""
+        answered = True
         for watcher in self._watchers:
             try:
                 await watcher.look()
             except (ApiError, UnreachableError) as error:
                 log.debug("lease %s/%s: %s", watcher.namespace, watcher.name, error)
+                answered = answered and isinstance(error, ApiError) and error.status in {401, 403}
         before, self.holder = self.holder, next((self._name(each) for each in self._watchers if each.held), "")
         if before and not self.holder:
             log.warning("the other MPI operator is gone: going on")
         if before != self.holder:
             self._changed()
+        if answered:
+            self.known.set()
 
     def _name(self, watcher: Watcher) -> str:
         return f"lease {watcher.namespace}/{watcher.name}, held by {watcher.seen.holder if watcher.seen else '?'}"

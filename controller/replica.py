@@ -106,9 +106,12 @@ class Replica:
         }
 
     async def _work(self) -> None:
-        """Nothing is decided before everything is known: a pod not seen yet would be created again."""
+        """Nothing is decided before everything is known: a pod not seen yet would be created again, and jobs may be in
+        another operator's hands.
+        """
         for cache in vars(self._caches).values():
             await cache.synced.wait()
+        await self._peers.known.wait()
         log.info("watching %s", self._settings.namespace or "all namespaces")
         await self._queue.run()
 
