@@ -14,6 +14,11 @@ def micro_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def seconds_between(first: str, second: str) -> float:
+    """How much later the second time of a manifest is than the first."""
+    return (datetime.fromisoformat(second) - datetime.fromisoformat(first)).total_seconds()
+
+
 def seconds_since(text: str) -> float:
     """How long ago a time of a manifest was, by this machine's clock."""
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()

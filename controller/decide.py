@@ -125,7 +125,7 @@ def _nudges(seen: Observed, news: News) -> Iterator[Action]:
 def _after_the_end(plan: Plan, seen: Observed) -> Iterator[Action]:
     policy = plan.job.run_policy
     if seen.launcher and not seen.launcher.outcome and not seen.launcher.suspended:
-        # The job failed before its launcher could: without workers that one would wait for ever.
+        # The job failed before its launcher did: without workers that one would wait for ever.
         yield Patch(kinds.JOB, seen.launcher.name, {"spec": {"suspend": True}}, MERGE)
     for pod in seen.workers:
         if pod.meta.deleting or policy.clean_pod_policy == "None":

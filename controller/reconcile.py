@@ -12,14 +12,13 @@ from mpiboot.controller.act import Actor, FailingError, OnePairError
 from mpiboot.controller.action import Create
 from mpiboot.controller.api_error import TroubleError
 from mpiboot.controller.checkins import picture
-from mpiboot.controller.clock import seconds_since
 from mpiboot.controller.dead import dead
+from mpiboot.controller.deadline import overdue, until_overdue
 from mpiboot.controller.decide import decide
 from mpiboot.controller.memory import Memory
 from mpiboot.controller.named import LOOK_AGAIN
 from mpiboot.controller.observe import observe
 from mpiboot.controller.publish import news
-from mpiboot.controller.status import is_finished
 from mpiboot.job import elastic, names
 from mpiboot.job.problems import ManifestError
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from mpiboot.controller.observe import Caches, Observed
     from mpiboot.controller.report import Reporter
     from mpiboot.controller.view import MpiJobView
-    from mpiboot.job.model import Job
     from mpiboot.job.plan import Plan
     from mpiboot.job.settings import Settings
     from mpiboot.ssh.keys import KeyType
@@ -176,17 +174,3 @@ def names_matter(plan: Plan, seen: Observed) -> bool:
 
 def makes_secret(stages: Sequence[Stage]) -> bool:
     return any(isinstance(act, Create) and act.kind == kinds.SECRET for stage in stages for act in stage.actions)
-
-
-def until_overdue(job: Job, seen: Observed) -> float | None:
-    """Seconds until a job without a launcher is out of time. With one, the Job controller counts."""
-    status = seen.view.raw.get("status") or {}
-    limit, start = job.run_policy.active_deadline_seconds, status.get("startTime")
-    if limit is None or not start or seen.launcher or job.run_policy.suspend or is_finished(status):
-        return None
-    return max(0.001, limit - seconds_since(start))
-
-
-def overdue(job: Job, seen: Observed) -> bool:
-    left = until_overdue(job, seen)
-    return left is not None and left <= 0.001

@@ -48,7 +48,7 @@ def is_finished(status: Status) -> bool:
 
 
 def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "") -> Next:
-    """`now` as in manifests. `overdue`: the deadline passed before there was a launcher. `trouble`: what stops us."""
+    """`now` as in manifests. `overdue`: out of time, which the Job does not tell. `trouble`: what stops us."""
     old: Status = seen.view.raw.get("status") or {}
     step = _Step(job, seen, now, dict(old), conditions_of(old))
     step.created()

@@ -24,6 +24,7 @@ class JobView(BaseView):
     message: str
     failed: int
     backoff_limit: int
+    deadline: int | None  # seconds
     started: str  # status.startTime
     completed: str
     ttl: int | None
@@ -46,6 +47,7 @@ def job_view(found: Object) -> JobView | None:
         message=end.get("message", "") or "",
         failed=status.get("failed", 0) or 0,
         backoff_limit=spec.get("backoffLimit", 6),
+        deadline=spec.get("activeDeadlineSeconds"),
         started=status.get("startTime") or "",
         completed=status.get("completionTime") or "",
         ttl=spec.get("ttlSecondsAfterFinished"),

@@ -62,6 +62,20 @@ def test_the_deadline_counts_before_there_is_a_launcher(world: World) -> None:
     assert world.launcher() is None
 
 
+def test_a_launcher_that_came_late_has_what_is_left_of_the_deadline(world: World) -> None:
+    world.submit(launcherCreationPolicy="WaitForWorkersReady", policy={"activeDeadlineSeconds": 4})
+    eventually("workers", lambda: len(world.workers()) == 2)
+    world.run_workers(ready=True)
+    assert world.started()["spec"]["activeDeadlineSeconds"] == 4
+    # Longer ago than anybody can wait: what was waited for this launcher.
+    world.patch("MPIJob", "job", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
+    world.patch("Job", "job-launcher", {"status": {"startTime": "2026-01-01T00:10:00Z"}}, "status")
+    failed = eventually("the end", lambda: world.condition("Failed"))
+    assert failed["reason"] == "DeadlineExceeded"
+    eventually("a launcher that is held", lambda: (found := world.launcher()) and found["spec"].get("suspend"))
+    eventually("no workers", lambda: not world.workers())
+
+
 def test_workers_are_added_and_the_highest_are_removed(world: World) -> None:
     world.submit()
     world.started()
