@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.controller import kinds
 from mpiboot.controller.action import Action, Create, Delete, Patch
 from mpiboot.controller.api_error import ApiError, TroubleError, UnreachableError
+from mpiboot.controller.remake import FOLLOWED
 from mpiboot.controller.view import job_key, meta
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ def meta_owner(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _replace(spec: dict[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Make these fields of a pod spec what is wanted: the only ones that may change, and a queue does change them."""
-    for field in ("nodeSelector", "tolerations", "schedulingGates", "affinity"):
+    """Make these fields of a pod spec what is wanted: a queue does change them."""
+    for field in FOLLOWED:
         if wanted.get(field):
             spec[field] = wanted[field]
         else:

@@ -8,6 +8,7 @@ from mpiboot.controller import kinds
 from mpiboot.controller.action import Action, Create, Delete, Patch, Resume, Stage
 from mpiboot.controller.api import MERGE, STRATEGIC
 from mpiboot.controller.observe import enough
+from mpiboot.controller.remake import marked, outdated
 from mpiboot.controller.status import is_finished
 from mpiboot.controller.view import digest, service_contents
 from mpiboot.job import objects, wishes
@@ -70,9 +71,13 @@ def _launcher(plan: Plan, seen: Observed) -> Iterator[Action]:
         waits_here = job.launcher_creation_policy == "WaitForWorkersReady"
         # Its gate opens at once, and holds back what comes after it.
         if not waits_here or seen.enough_ready(job):
-            yield Create(kinds.JOB, plan.launcher)
+            yield Create(kinds.JOB, marked(plan.launcher))
     elif launcher.suspended and not launcher.meta.deleting:
-        yield Resume(launcher.name, plan.launcher["spec"]["template"])
+        if not outdated(launcher, plan.launcher):
+            yield Resume(launcher.name, plan.launcher["spec"]["template"])
+        elif all(pod.ended for pod in seen.launcher_pods):
+            # Its name is free when it is gone. A pod of it that still ends may hold the job's ports and files.
+            yield Delete(kinds.JOB, launcher.name, launcher.meta.uid)
 
 
 def _workers(plan: Plan, seen: Observed, replace: Sequence[PodView]) -> Iterator[Action]:
@@ -90,7 +95,7 @@ def _workers(plan: Plan, seen: Observed, replace: Sequence[PodView]) -> Iterator
 def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
     launcher = seen.launcher
     if launcher is None:
-        yield Create(kinds.JOB, plan.launcher)
+        yield Create(kinds.JOB, marked(plan.launcher))
     elif not launcher.suspended:
         yield Patch(kinds.JOB, launcher.name, {"spec": {"suspend": True}}, MERGE)
     yield from (Delete(kinds.POD, pod.name, pod.meta.uid) for pod in seen.workers if not pod.meta.deleting)

@@ -29,7 +29,8 @@ def rules() -> list[Rule]:
         # Whether a worker's name is known already, before a launcher is told of it.
         rule("discovery.k8s.io", "endpointslices", "list"),
         rule("", "events", "create patch"),
-        rule("batch", "jobs", "get list watch create update patch"),
+        # One that rests is deleted where its job was edited so that another is needed.
+        rule("batch", "jobs", "get list watch create update patch delete"),
         # A suspended Job's pod template can be changed only after its start time is cleared.
         rule("batch", "jobs/status", "patch"),
         # Whether another MPI operator works in this cluster.

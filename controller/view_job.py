@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mpiboot.controller.view import BaseView, job_key, meta
+from mpiboot.job import wishes
 
 if TYPE_CHECKING:
     from mpiboot.controller.api import Object
+
+MADE_FROM = f"{wishes.PREFIX}made-from"  # annotation of a launcher's Job: a digest of what was wanted
 
 Outcome = Literal["", "Complete", "Failed"]
 
@@ -28,6 +31,7 @@ class JobView(BaseView):
     started: str  # status.startTime
     completed: str
     ttl: int | None
+    made_from: str  # annotation; empty for Jobs of others
 
 
 def job_view(found: Object) -> JobView | None:
@@ -51,4 +55,5 @@ def job_view(found: Object) -> JobView | None:
         started=status.get("startTime") or "",
         completed=status.get("completionTime") or "",
         ttl=spec.get("ttlSecondsAfterFinished"),
+        made_from=(found["metadata"].get("annotations") or {}).get(MADE_FROM, ""),
     )

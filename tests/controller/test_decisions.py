@@ -13,6 +13,7 @@ from mpiboot.controller.decide import decide
 from mpiboot.controller.observe import Observed
 from mpiboot.controller.preflight import version_fault
 from mpiboot.controller.publish import news
+from mpiboot.controller.remake import made_from, marked
 from mpiboot.controller.status import next_status
 from mpiboot.controller.view import config_map_view, mpi_job_view, service_view
 from mpiboot.controller.view_job import job_view
@@ -122,6 +123,42 @@ def test_a_suspended_job_makes_what_it_needs_but_no_worker() -> None:
     assert [str(action) for action in last] == ["create Job job-launcher"]
     assert isinstance(last[0], Create)
     assert last[0].manifest["spec"]["suspend"] is True
+
+
+def resting(made: Plan, *pods: PodView) -> Observed:
+    there = seen(made)
+    found = job_view(stored(marked(made.launcher)))
+    assert found
+    return replace(there, launcher=replace(found, suspended=True), launcher_pods=pods)
+
+
+def test_a_launcher_that_rests_is_made_anew_only_for_what_cannot_change_in_it() -> None:
+    made = planned(policy={"suspend": True})
+    workers = ["create Pod job-worker-0", "create Pod job-worker-1"]
+    assert todo(planned(), resting(made)) == [["resume Job job-launcher", *workers]]
+    for edit in ({"image": "another"}, {"policy": {"backoffLimit": 1}}):
+        assert todo(planned(**edit), resting(made)) == [["delete Job job-launcher", *workers]]
+    # It was made by somebody who does not tell from what.
+    assert todo(planned(image="another"), replace(seen(made), launcher=job_view(
+        {**stored(made.launcher), "spec": {**made.launcher["spec"], "suspend": True}}
+    ))) == [["resume Job job-launcher", *workers]]  # fmt: skip
+
+
+def test_a_launcher_that_still_ends_is_not_followed_by_another() -> None:
+    made = planned(policy={"suspend": True})
+    edited = planned(image="another")
+    workers = ["create Pod job-worker-0", "create Pod job-worker-1"]
+    assert todo(edited, resting(made, pod(made, 0))) == [workers]
+    assert todo(edited, resting(made, pod(made, 0, "Failed"))) == [["delete Job job-launcher", *workers]]
+
+
+def test_what_a_launcher_is_made_from_does_not_depend_on_keys() -> None:
+    manifest = stored(mpi_job())
+    manifest["metadata"]["namespace"] = "default"
+    first, second = (
+        plan(read(Manifest(manifest)).job, SshMaterial(x, f"ssh-x {x}", x, f"ssh-x {x}", x)) for x in ("a", "b")
+    )
+    assert made_from(first.launcher) == made_from(second.launcher)
 
 
 def test_a_changed_service_is_mended_in_place() -> None:

@@ -53,7 +53,12 @@ def test_the_rights_of_an_installation_are_enough(start_operator: Start, account
     flags = (f"--kubeconfig={account}", f"--namespace={world.namespace}", "--lock-namespace=mpi-operator")
     operator = start_operator(*flags)
     world.submit(policy={"suspend": True, "ttlSecondsAfterFinished": 60})
-    eventually("a launcher", world.launcher)
+    old = eventually("a launcher", world.launcher)["metadata"]["uid"]
+    world.patch("MPIJob", "job", {"spec": {"runPolicy": {"suspend": False, "backoffLimit": 1}}})
+    eventually("another launcher", lambda: (world.launcher() or {"metadata": {"uid": old}})["metadata"]["uid"] != old)
+    suspend = {"spec": {"runPolicy": {"suspend": True}}}
+    world.patch("MPIJob", "job", suspend)
+    eventually("a launcher that rests", lambda: (world.launcher() or {})["spec"].get("suspend"))
     world.patch("Job", "job-launcher", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
     world.patch("MPIJob", "job", {"spec": {"runPolicy": {"suspend": False}}})
     world.started()

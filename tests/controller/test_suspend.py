@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.controller.conftest import eventually, holds
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ def is_suspended(world: World) -> bool:
 def test_a_job_created_suspended_starts_when_it_is_resumed(world: World) -> None:
     world.submit(policy={"suspend": True})
     world.replicas({"Launcher": {}, "Worker": {}})
+    rests = world.launcher()
+    assert rests
     assert is_suspended(world)
     assert not world.workers()
     assert world.condition("Suspended")["status"] == "True"
@@ -53,6 +57,7 @@ def test_a_job_created_suspended_starts_when_it_is_resumed(world: World) -> None
     assert template["metadata"]["annotations"]["queue.example.com/workload"] == "mine"
     assert template["spec"]["nodeSelector"] == {"example.com/accelerator": "model"}
     assert template["spec"]["tolerations"][-1]["key"] == "gpu"
+    assert launcher["metadata"]["uid"] == rests["metadata"]["uid"]
     # Queues look for their gate at the end.
     assert template["spec"]["schedulingGates"][-1] == {"name": "queue.example.com/topology"}
 
@@ -87,6 +92,27 @@ def test_a_running_job_can_be_suspended_and_resumed(world: World) -> None:
     assert world.status()["startTime"] >= began
     suspend(world, on=True)
     eventually("a second telling", lambda: world.said("MPIJobSuspended")["count"] == 2)
+
+
+@pytest.mark.parametrize("ran", [False, True], ids=["never ran", "ran"])
+def test_a_launcher_edited_while_it_rests_runs_as_edited(world: World, *, ran: bool) -> None:
+    world.submit(policy={} if ran else {"suspend": True})
+    before = eventually("the launcher's Job", world.launcher)
+    if ran:
+        world.started()
+        world.patch("Job", "job-launcher", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
+        suspend(world, on=True)
+    eventually("a launcher that rests", lambda: is_suspended(world))
+    edited = {"containers": [{"name": "main", "image": "another", "command": ["mpirun", "new"]}]}
+    world.patch("MPIJob", "job", {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": edited}}}}})
+    suspend(world, on=False)
+    old = before["metadata"]["uid"]
+    eventually("another launcher's Job", lambda: (now := world.launcher()) and now["metadata"]["uid"] != old)
+    launcher = world.started()
+    container = launcher["spec"]["template"]["spec"]["containers"][0]
+    assert (container["image"], container["command"]) == ("another", ["mpirun", "new"])
+    assert not launcher["spec"].get("suspend")
+    assert world.events("ChangeIgnored") == []
 
 
 def test_an_update_right_after_creation_is_not_refused(world: World) -> None:
