@@ -30,26 +30,38 @@ if TYPE_CHECKING:
 HICCUP = 2.0  # seconds; an API server that fails for so long is no longer one that fails now and then
 NUDGES = (0.5, 0.8, 1.5, 3.0, 6.0)  # seconds from one to the next
 
+
+def annotation(name: str) -> Callable[[Job], object]:
+    return lambda job: job.annotations.get(name)
+
+
 # What pods are made of. A running job's pods keep what they were made with.
 FIXED: dict[str, Callable[[Job], object]] = {
-    "mpiReplicaSpecs.Launcher.template": lambda job: job.launcher.template,
-    "mpiReplicaSpecs.Launcher.restartPolicy": lambda job: job.launcher.restart_policy,
-    "mpiReplicaSpecs.Worker.template": lambda job: job.worker and job.worker.template,
-    "mpiReplicaSpecs.Worker.restartPolicy": lambda job: job.worker and job.worker.restart_policy,
-    "slotsPerWorker": lambda job: job.slots_per_worker,
-    "mpiImplementation": lambda job: job.implementation,
-    "sshAuthMountPath": lambda job: job.ssh_auth_mount_path,
-    "runLauncherAsWorker": lambda job: job.run_launcher_as_worker,
-    "runPolicy.activeDeadlineSeconds": lambda job: job.run_policy.active_deadline_seconds,
-    "runPolicy.backoffLimit": lambda job: job.run_policy.backoff_limit,
-}  # fmt: skip
+    "spec.mpiReplicaSpecs.Worker.template": lambda job: job.worker and job.worker.template,
+    "spec.mpiReplicaSpecs.Worker.restartPolicy": lambda job: job.worker and job.worker.restart_policy,
+    "spec.sshAuthMountPath": lambda job: job.ssh_auth_mount_path,
+    "spec.runLauncherAsWorker": lambda job: job.run_launcher_as_worker,
+    "spec.mainContainer": lambda job: job.main_container,
+    **{f"metadata.annotations[{name}]": annotation(name) for name in wishes.CHOICES},
+}
+# What the launcher's Job and its files are made of, which under WaitForWorkersReady come later.
+LAUNCHERS: dict[str, Callable[[Job], object]] = {
+    "spec.mpiReplicaSpecs.Launcher.template": lambda job: job.launcher.template,
+    "spec.mpiReplicaSpecs.Launcher.restartPolicy": lambda job: job.launcher.restart_policy,
+    "spec.slotsPerWorker": lambda job: job.slots_per_worker,
+    "spec.mpiImplementation": lambda job: job.implementation,
+    "spec.launcherCreationPolicy": lambda job: job.launcher_creation_policy,
+    "spec.runPolicy.activeDeadlineSeconds": lambda job: job.run_policy.active_deadline_seconds,
+    "spec.runPolicy.backoffLimit": lambda job: job.run_policy.backoff_limit,
+}
 
 
-def ignored(before: Job, after: Job) -> tuple[str, ...]:
+def ignored(before: Job, after: Job, *, has_launcher: bool) -> tuple[str, ...]:
     """Which changed fields a running job cannot follow. One that is suspended is made anew when it resumes."""
     if before.run_policy.suspend or after.run_policy.suspend:
         return ()
-    return tuple(f"spec.{path}" for path, value in FIXED.items() if value(before) != value(after))
+    fields = {**LAUNCHERS, **FIXED} if has_launcher else FIXED
+    return tuple(path for path, value in fields.items() if value(before) != value(after))
 
 
 @dataclass
@@ -121,6 +133,7 @@ class Memory:
     uid: str
     born: float = field(default_factory=time.monotonic)
     has_secret: bool = False
+    has_launcher: bool = False
     one_pair: bool = False  # the Secret is that of another operator, from which we took the job over
     told: set[object] = field(default_factory=set)
     status: Pace = field(default_factory=lambda: Pace(1.0))
@@ -133,6 +146,7 @@ class Memory:
     warnings: tuple[Problem, ...] = ()
     ignored: tuple[str, ...] = ()  # fields whose latest change comes too late
     _mark: str = ""
+    _wanted: Job | None = None  # as its manifest says; the plan's may differ
 
     def look_at(self, view: MpiJobView, settings: Settings, key_type: KeyType) -> Plan:
         """The job's plan, made anew only after an edit. Raises ManifestError; `plan` is then what it was before."""
@@ -140,7 +154,9 @@ class Memory:
         mark = json.dumps([meta.get("generation"), meta.get("labels"), meta.get("annotations")], sort_keys=True)
         if self.plan is None or self._mark != mark:
             found = read(Manifest(view.raw), units_per_node=settings.units_per_node)
-            self.ignored = ignored(self.plan.job, found.job) if self.plan else ()
+            if self._wanted:
+                self.ignored = ignored(self._wanted, found.job, has_launcher=self.has_launcher)
+            self._wanted = found.job
             # A job's second plan has other keys, which nobody uses: its Secret is there already.
             self.plan = self._plan(found.job, generate(key_type), settings)
             self.warnings = (*found.warnings, *self.plan.warnings)

@@ -133,6 +133,7 @@ class Reconciler:
             trouble = error
         ask_again = LOOK_AGAIN if seen.unnamed else 0.0
         seen = observe(self._caches, view)
+        memory.has_launcher = seen.launcher is not None
         self._show(view.key, picture(job, seen, domain))
         rest = await self._reporter.report(view, job, seen, memory, overdue=overdue(job, seen), trouble=trouble)
         if trouble:
