@@ -19,14 +19,31 @@ OUR_ENTRYPOINT = "/usr/lib/mpiboot/entrypoint"
 # are normal, and a restart would repair nothing.
 NEVER = 2**31 - 1
 
-# Any listening socket: the image's own configuration chose the port, and a worker runs nothing but sshd.
-LISTENS = (
-    "for table in /proc/net/tcp /proc/net/tcp6; do "
-    '[ -r "$table" ] && while read -r _ _ _ state _; do [ "$state" = 0A ] && exit 0; done <"$table"; '
-    "done; exit 1"
-)
+# Whether sshd listens, seen from inside its container as any user. Others may listen too: sidecars, or a whole node on
+# its network. Since 8.2 sshd says it in its title. An older one is looked for at the ports of its configuration, which
+# the script's arguments may name; where sshd cannot tell them, or the image has none, any socket counts.
+LISTENS = """{
+PATH=$PATH:/usr/sbin runs= ports=
+for process in /proc/[0-9]*; do
+  read -r name <"$process/comm" && [ "$name" = sshd ] || continue
+  read -r title <"$process/cmdline"
+  case "$title" in *"[listener]"*) exit 0 ;; "sshd: "*) ;; *) runs=yes ;; esac
+done
+if command -v sshd >&2; then
+  [ "$runs" ] || exit 1
+  ports=$(sshd -T "$@" | while read -r key port; do [ "$key" = port ] && printf ":%04X " "$port"; done)
+fi
+for table in /proc/net/tcp /proc/net/tcp6; do
+  while read -r _ local _ state _; do
+    [ "$state" = 0A ] || continue
+    case " $ports" in " " | *":${local##*:} "*) exit 0 ;; esac
+  done <"$table"
+done
+exit 1
+} 2>/dev/null"""
 
 PORT_IN_COMMAND = re.compile(r"\bsshd\b.*?(?:\s-p\s*|\s-o\s*['\"]?[Pp]ort[= ])(\d+)", re.DOTALL)
+CONFIG_IN_COMMAND = re.compile(r"\bsshd\b.*?\s-[DdeiqTt46]*f\s*['\"]?([^\s'\";&|]+)", re.DOTALL)
 
 
 # How a worker ends whose image cannot do without help: waiting for it, or starting it again, is of no use.
@@ -80,8 +97,14 @@ def command(ssh_dir: str, *, verify: bool, needs: Needs | None = None) -> list[s
 def probe(container: Mapping[str, Any], port: int | None = None) -> dict[str, Any]:
     """A startup probe that succeeds once sshd listens: a TCP connection where the port is known."""
     port = port or known_port(container)
-    check = {"tcpSocket": {"port": port}} if port else {"exec": {"command": ["/bin/sh", "-c", LISTENS]}}
+    check = {"tcpSocket": {"port": port}} if port else {"exec": {"command": listens(container)}}
     return {**check, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": NEVER}
+
+
+def listens(container: Mapping[str, Any]) -> list[str]:
+    """The command of a probe that does not know the port."""
+    config = CONFIG_IN_COMMAND.search(words_of(container))
+    return ["/bin/sh", "-c", LISTENS, "sshd", *(["-f", config[1]] if config else [])]
 
 
 def has_probe(container: Mapping[str, Any]) -> bool:
@@ -91,11 +114,14 @@ def has_probe(container: Mapping[str, Any]) -> bool:
 
 def known_port(container: Mapping[str, Any]) -> int | None:
     """The port of a container's sshd, if its command or its declared ports say so."""
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    if match := PORT_IN_COMMAND.search(" ".join(map(str, words))):
+    if match := PORT_IN_COMMAND.search(words_of(container)):
         return int(match[1])
     for port in container.get("ports") or ():
         number = port.get("containerPort") if isinstance(port, dict) else None
         if number in (22, 2222) or (isinstance(number, int) and "ssh" in str(port.get("name"))):
             return int(number)
     return None
+
+
+def words_of(container: Mapping[str, Any]) -> str:
+    return " ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())]))

@@ -37,7 +37,7 @@ def ready(container: Mapping[str, Any], unmet: list[str]) -> Ready:
             return _listens(f"{port:04X}", f"nothing listens on port {port}")
         if "exec" in given:
             command = given["exec"].get("command") or ["true"]
-            if command[-1] == sshd.LISTENS:
+            if sshd.LISTENS in command:
                 break
             return Ready([str(word) for word in command], f"its {probe} does not succeed")
         if given:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 import socket
 import subprocess
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mpiboot.job import sshd
+from tests.conftest import missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PORTS: dict[str, tuple[dict[str, Any], int | None]] = {
     "nothing said": ({}, None),
@@ -39,7 +41,7 @@ def test_probes_never_kill_a_worker() -> None:
     assert known == {
         "tcpSocket": {"port": 22}, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 2147483647,
     }  # fmt: skip
-    assert unknown["exec"]["command"] == ["/bin/sh", "-c", sshd.LISTENS]
+    assert unknown["exec"]["command"] == ["/bin/sh", "-c", sshd.LISTENS, "sshd"]
     assert unknown["failureThreshold"] == 2147483647
 
 
@@ -49,26 +51,126 @@ def test_a_probe_of_the_user_is_enough(own: str) -> None:
     assert not sshd.has_probe({"livenessProbe": {"tcpSocket": {"port": 1}}})
 
 
-def listens(tables: list[Path]) -> bool:
-    """The probe's own script on these tables instead of the kernel's."""
-    script = sshd.LISTENS.replace("/proc/net/tcp /proc/net/tcp6", shlex.join(map(str, tables)))
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
-    assert done.stderr == ""
-    return done.returncode == 0
+CONFIGS: dict[str, tuple[list[str], list[str]]] = {
+    "none": (["/usr/sbin/sshd", "-De"], []),
+    "an option": (["/usr/sbin/sshd", "-De", "-f", "/home/u/sshd_config"], ["-f", "/home/u/sshd_config"]),
+    "without blank": (["/usr/sbin/sshd", "-f/home/u/config"], ["-f", "/home/u/config"]),
+    "with other letters": (["sh", "-c", "exec /usr/sbin/sshd -Def '/x'"], ["-f", "/x"]),
+    "another option's value": (["/usr/sbin/sshd", "-D", "-o", "PidFile=/f"], []),
+    "another program's": (["tail", "-f", "/var/log/x"], []),
+}
 
 
-def test_the_probe_sees_a_socket_that_listens(tmp_path: Path) -> None:
-    table = tmp_path / "tcp"
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = f":{server.getsockname()[1]:04X} "
-        lines = Path("/proc/net/tcp").read_text().splitlines()
-    ours = [line for line in lines if port in line.split("0A", 1)[0] + " "]
-    assert ours
-    table.write_text("\n".join([lines[0], *ours, ""]))
-    assert listens([tmp_path / "missing", table])
-    # The same socket in another state: connected, not listening.
-    table.write_text("\n".join([lines[0], *(line.replace(" 0A ", " 01 ") for line in ours), ""]))
-    assert not listens([table, tmp_path / "missing"])
+@pytest.mark.parametrize(("command", "arguments"), CONFIGS.values(), ids=CONFIGS)
+def test_the_probe_asks_the_configuration_that_the_command_names(command: list[str], arguments: list[str]) -> None:
+    assert sshd.probe({"command": command})["exec"]["command"][3:] == ["sshd", *arguments]
+
+
+SHELLS = ("dash", "bash")
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+
+
+@dataclass
+class Container:
+    """What the probe sees of one: processes, sockets and an sshd that knows its ports, all of them made up."""
+
+    root: Path
+
+    def process(self, pid: int, name: str, *argv: str) -> None:
+        (self.root / "proc" / str(pid)).mkdir(parents=True)
+        (self.root / "proc" / str(pid) / "comm").write_text(f"{name}\n")
+        (self.root / "proc" / str(pid) / "cmdline").write_text("\0".join([*argv, ""]))
+
+    def socket(self, port: int, state: str = "0A") -> None:
+        table = self.root / "proc" / "net" / "tcp6"
+        table.parent.mkdir(parents=True, exist_ok=True)
+        lines = table.read_text() if table.exists() else f"{HEAD}\n"
+        table.write_text(f"{lines}   0: {'0' * 32}:{port:04X} {'0' * 32}:0000 {state} 00000000:00000000\n")
+
+    def program(self, *ports: int) -> None:
+        """An sshd to ask: it tells its ports, if it is given a configuration."""
+        (self.root / "bin").mkdir()
+        lines = "\n".join(f"port {port}" for port in ports)
+        asked = f'[ "$*" = "-T -f /config" ] || exit 1\ncat <<END\n{lines}\naddressfamily any\nEND\n'
+        (self.root / "bin" / "sshd").write_text(f"#!/bin/sh\n{asked}")
+        (self.root / "bin" / "sshd").chmod(0o755)
+
+    def ready(self, shell: str, config: str = "/config") -> bool:
+        script = sshd.LISTENS.replace("/proc/", f"{self.root}/proc/").replace("/usr/sbin", "/nowhere")
+        path = f"{self.root}/bin:/usr/bin:/bin"
+        argv = [shell, "-c", script, "sshd", *(["-f", config] if config else [])]
+        done = subprocess.run(argv, capture_output=True, text=True, env={"PATH": path, "runs": "x", "ports": "x"})
+        assert (done.stdout, done.stderr) == ("", "")
+        return done.returncode == 0
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest, program: Callable[[str], str]) -> str:
+    return program(request.param)
+
+
+@pytest.fixture
+def made_up(tmp_path: Path) -> Container:
+    (tmp_path / "proc").mkdir()
+    return Container(tmp_path)
+
+
+@pytest.mark.parametrize(("title", "listens"), [
+    ("sshd: /usr/sbin/sshd -De [listener] 0 of 10-100 startups", True),
+    ("sshd: user@pts/0", False),
+])  # fmt: skip
+def test_an_sshd_that_says_it_listens_is_believed(made_up: Container, shell: str, title: str, *, listens: bool) -> None:
+    made_up.program(22)
+    made_up.process(1, "sleep", "sleep", "[listener]")
+    made_up.process(7, "sshd", title)
+    assert made_up.ready(shell) == listens
+
+
+def test_sockets_of_others_do_not_count(made_up: Container, shell: str) -> None:
+    made_up.program(2222)
+    made_up.process(1, "sh", "/bin/sh", "-c", "sleep 9; exec /usr/sbin/sshd -De")
+    made_up.socket(8080)
+    made_up.socket(2222)  # of the node, say: there is no sshd in here yet
+    assert not made_up.ready(shell)
+
+
+@pytest.mark.parametrize(("port", "state", "listens"), [(2022, "0A", True), (2022, "01", False), (8080, "0A", False)])
+def test_an_old_sshd_is_looked_for_at_its_own_ports(
+    made_up: Container, shell: str, port: int, state: str, *, listens: bool
+) -> None:
+    made_up.program(22, 2022)
+    made_up.process(7, "sshd", "/usr/sbin/sshd", "-D", "-f", "/config")
+    made_up.socket(port, state)
+    assert made_up.ready(shell) == listens
+
+
+def test_where_nobody_can_tell_the_port_any_socket_counts(made_up: Container, shell: str) -> None:
+    made_up.process(7, "dropbear", "dropbear", "-F")
+    assert not made_up.ready(shell)
+    made_up.socket(8080)
+    assert made_up.ready(shell)
+    made_up.program(22)
+    assert not made_up.ready(shell)
+    made_up.process(8, "sshd", "/usr/sbin/sshd", "-D")
+    assert made_up.ready(shell, config="/not/the/one")
+
+
+def test_the_probe_sees_a_real_sshd_and_nobody_else(program: Callable[[str], str], shell: str, tmp_path: Path) -> None:
+    alone = [program("unshare"), "--pid", "--fork", "--mount-proc", "--kill-child", shell, "-c"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        missing("the right to make a process namespace", "run as root")
+    key = tmp_path / "key"
+    subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as other, socket.socket() as free:
+        assert other.getsockname()
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        probe = shlex.join([shell, "-c", sshd.LISTENS, "sshd"])
+        serve = shlex.join([program("sshd"), "-D", "-f", "/dev/null", "-h", str(key), "-p", str(port),
+                            "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"])  # fmt: skip
+        script = f"{probe} && exit 3; {serve} & until {probe}; do sleep 0.05; done; exit 0"
+        assert subprocess.run([*alone, script], timeout=60).returncode == 0
 
 
 @pytest.fixture
