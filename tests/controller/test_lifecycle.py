@@ -171,3 +171,21 @@ def test_a_job_without_workers_runs_on_its_launcher(world: World) -> None:
     world.phase(world.launcher_pod(), "Running")
     world.replicas({"Launcher": {"active": 1}, "Worker": {}})
     assert world.condition("Running")["status"] == "True"
+
+
+def test_workers_on_their_nodes_network_resolve_the_clusters_names(world: World) -> None:
+    container = {"name": "main", "image": "mpi-image"}
+    theirs = {"spec": {"hostNetwork": True, "containers": [container]}}
+    replicas = {"Launcher": {"template": {"spec": {"containers": [container]}}},
+                "Worker": {"replicas": 2, "template": theirs}}  # fmt: skip
+    world.submit(mpiReplicaSpecs=replicas)
+    launcher = world.started()["spec"]["template"]["spec"]
+    assert (launcher.get("hostNetwork"), launcher["dnsPolicy"]) == (None, "ClusterFirst")
+    for worker in world.workers():
+        spec = worker["spec"]
+        assert spec["hostNetwork"] is True
+        assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
+        assert spec["dnsConfig"]["searches"] == [f"job.{world.namespace}.svc.cluster.local"]
+        # The node's own sockets are in sight: its sshd must not pass for the worker's.
+        command = spec["containers"][0]["startupProbe"]["exec"]["command"]
+        assert "[listener]" in command[2]

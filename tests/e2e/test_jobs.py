@@ -69,6 +69,17 @@ def test_a_worker_that_names_its_account_has_that_accounts_token(jobs: Jobs, loa
     assert {f"on account-worker-{index}" for index in (0, 1)} <= set(printed)
 
 
+def test_two_workers_share_the_network_of_their_node(jobs: Jobs, loaded: Callable[[str], str]) -> None:
+    """One of them finds port 2222 taken, and says where it serves instead."""
+    job = mpijob("shared", loaded("openmpi"), ["mpirun", "-n", "2", "sh", "-c", "echo on worker $MPIBOOT_INDEX"])
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["hostNetwork"] = True
+    printed = jobs.run(job)
+    assert sorted(line for line in printed.splitlines() if line.startswith("on ")) == ["on worker 0", "on worker 1"]
+    assert jobs.launcher_starts("shared") == 1
+    assert len({pod["status"]["podIP"] for pod in jobs.pods("shared", "worker")}) == 1
+    assert "is in use already (host network?); SSH listens on" in jobs.told("shared")
+
+
 def test_slots_are_how_many_ranks_a_worker_takes(jobs: Jobs, loaded: Callable[[str], str]) -> None:
     job = pi("slots", loaded("openmpi"), 2, slotsPerWorker=2)
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"][2] = "4"
