@@ -1,4 +1,7 @@
-"""How long a job may still take. A launcher that came late has what is left: what it waited for counts."""
+"""How long a job may still take, and how long what we ended stays.
+
+A launcher that came late has what is left of its job's time: what it waited for counts.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,15 @@ def until_overdue(job: Job, seen: Observed) -> float | None:
     return max(0.001, limit - seconds_since(start))
 
 
-def overdue(job: Job, seen: Observed) -> bool:
-    left = until_overdue(job, seen)
+def until_removed(job: Job, seen: Observed) -> float | None:
+    """Seconds until a launcher goes that we ended. The Job is only held, and for such the cluster counts no TTL."""
+    status, ttl = seen.view.raw.get("status") or {}, job.run_policy.ttl_seconds_after_finished
+    if ttl is None or not seen.launcher or seen.launcher.outcome or not is_finished(status):
+        return None
+    return max(0.001, ttl - seconds_since(status["completionTime"]))
+
+
+def is_over(left: float | None) -> bool:
     return left is not None and left <= 0.001
 
 

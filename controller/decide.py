@@ -23,15 +23,23 @@ if TYPE_CHECKING:
 
 
 def decide(
-    plan: Plan, seen: Observed, news: News, *, has_secret: bool, replace: Sequence[PodView] = ()
+    plan: Plan,
+    seen: Observed,
+    news: News,
+    *,
+    has_secret: bool,
+    replace: Sequence[PodView] = (),
+    remove_launcher: bool = False,
 ) -> tuple[Stage, ...]:
     """What is to be done now, in stages; empty when all is as it should be. `replace`: dead workers to remove.
+
+    `remove_launcher`: the time is over for which a launcher that we ended stays.
 
     What pods mount comes first: a kubelet that misses it backs off for up to 2 s.
     """
     job = plan.job
     if is_finished(seen.view.raw.get("status") or {}):
-        return _stages(tuple(_after_the_end(plan, seen)))
+        return _stages(tuple(_after_the_end(plan, seen, remove_launcher=remove_launcher)))
     if seen.launcher and seen.launcher.outcome:
         return ()  # first the outcome goes into the status, so that nobody runs the job a second time
     foundation = tuple(_foundation(plan, seen, news, has_secret=has_secret))
@@ -127,9 +135,11 @@ def _nudges(seen: Observed, news: News) -> Iterator[Action]:
             yield Patch(kinds.POD, pod.name, {"metadata": {"annotations": {wishes.DISCOVERY: news.nudge}}}, MERGE)
 
 
-def _after_the_end(plan: Plan, seen: Observed) -> Iterator[Action]:
+def _after_the_end(plan: Plan, seen: Observed, *, remove_launcher: bool) -> Iterator[Action]:
     policy = plan.job.run_policy
-    if seen.launcher and not seen.launcher.outcome and not seen.launcher.suspended:
+    if remove_launcher and seen.launcher and not seen.launcher.meta.deleting:
+        yield Delete(kinds.JOB, seen.launcher.name, seen.launcher.meta.uid)
+    elif seen.launcher and not seen.launcher.outcome and not seen.launcher.suspended:
         # The job failed before its launcher did: without workers that one would wait for ever.
         yield Patch(kinds.JOB, seen.launcher.name, {"spec": {"suspend": True}}, MERGE)
     for pod in seen.workers:

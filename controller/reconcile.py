@@ -13,7 +13,7 @@ from mpiboot.controller.action import Create
 from mpiboot.controller.api_error import TroubleError
 from mpiboot.controller.checkins import picture
 from mpiboot.controller.dead import dead
-from mpiboot.controller.deadline import overdue, until_overdue
+from mpiboot.controller.deadline import is_over, until_overdue, until_removed
 from mpiboot.controller.decide import decide
 from mpiboot.controller.memory import Memory
 from mpiboot.controller.named import LOOK_AGAIN
@@ -114,7 +114,8 @@ class Reconciler:
         told = replace(told, nudge=memory.nudges.mark(told.nudge, time.monotonic()))
         lost = dead(job, seen, memory.losses, time.monotonic())
         self._reporter.lost(view, job, memory, lost)
-        stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace)
+        over = is_over(until_removed(job, seen))
+        stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace, remove_launcher=over)
         trouble: TroubleError | None = None
         try:
             if stages:
@@ -135,11 +136,13 @@ class Reconciler:
         seen = observe(self._caches, view)
         memory.has_launcher = seen.launcher is not None
         self._show(view.key, picture(job, seen, domain))
-        rest = await self._reporter.report(view, job, seen, memory, overdue=overdue(job, seen), trouble=trouble)
+        overdue = is_over(until_overdue(job, seen))
+        rest = await self._reporter.report(view, job, seen, memory, overdue=overdue, trouble=trouble)
         if trouble:
             raise trouble
         later = wait if told.differ(seen) else 0.0
-        again = (rest, later, ask_again, lost.again, memory.nudges.wait(time.monotonic()), until_overdue(job, seen))
+        deadlines = (until_overdue(job, seen), until_removed(job, seen))
+        again = (rest, later, ask_again, lost.again, memory.nudges.wait(time.monotonic()), *deadlines)
         return min((each for each in again if each), default=None)
 
     def _memory(self, view: MpiJobView) -> Memory:

@@ -45,3 +45,28 @@ def test_a_job_has_its_time_from_its_own_start(
         named = {"name": "job-launcher", "namespace": "default", "uid": "l", "resourceVersion": "2", "labels": labels}
         made = job_view({"metadata": named, "spec": {"activeDeadlineSeconds": 100}, **launcher})
     assert deadline.until_overdue(job, Observed(mpi_job_view(manifest), made)) == left
+
+
+@pytest.mark.parametrize(
+    ("ttl", "launcher", "left"),
+    [
+        (None, {}, None),
+        (70, {}, 60.0),
+        (5, {}, 0.001),
+        (70, {"conditions": [{"type": "Failed", "status": "True"}]}, None),
+    ],
+    ids=["no TTL", "stays", "over", "the cluster counts"],
+)
+def test_a_launcher_that_was_ended_stays_as_long_as_one_that_ended(
+    monkeypatch: pytest.MonkeyPatch, ttl: int | None, launcher: Object, left: float | None
+) -> None:
+    monkeypatch.setattr(deadline, "seconds_since", lambda _: 10.0)
+    failed = {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": START}
+    metadata = {"name": "job", "namespace": "default", "uid": "uid", "resourceVersion": "1"}
+    policy = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+    manifest = {**mpi_job(policy=policy), "metadata": metadata, "status": failed}
+    labels = {"training.kubeflow.org/job-name": "job"}
+    named = {"name": "job-launcher", "namespace": "default", "uid": "l", "resourceVersion": "2", "labels": labels}
+    made = job_view({"metadata": named, "spec": {"suspend": True}, "status": launcher})
+    seen = Observed(mpi_job_view(manifest), made)
+    assert deadline.until_removed(read(Manifest(manifest)).job, seen) == left

@@ -74,6 +74,10 @@ def test_a_launcher_that_came_late_has_what_is_left_of_the_deadline(world: World
     assert failed["reason"] == "DeadlineExceeded"
     eventually("a launcher that is held", lambda: (found := world.launcher()) and found["spec"].get("suspend"))
     eventually("no workers", lambda: not world.workers())
+    # The cluster counts only from the end of a Job, which this one never has.
+    world.patch("MPIJob", "job", {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 1}}})
+    eventually("no launcher", lambda: world.launcher() is None)
+    holds(lambda: world.launcher() is None, 1)
 
 
 def test_workers_are_added_and_the_highest_are_removed(world: World) -> None:
