@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PROGRAM = "horovodrun"
 COOLDOWN = "--blacklist-cooldown-range"
 SLOTS = "--slots-per-host"
+# By the name that older ones know, too.
+INTERFACES = ("--network-interface", "--network-interfaces")
 # Gloo waits so long for a rank that says nothing: after a loss, training stands still for it where a neighbour has
 # noticed and the rank itself has not. Horovod waits no longer for a rank that joins, too, and gives the whole job up
 # then; only where that is mended, as in our images, a short time-out is safe.
@@ -26,7 +28,7 @@ def is_program(word: str) -> bool:
     return word == PROGRAM or (word.startswith("/") and word.endswith(f"/{PROGRAM}"))
 
 
-def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
+def completed(command: Sequence[str], slots: int, interface: str) -> tuple[str, ...]:
     """The command, with the options that its user left out. A horovodrun in a script gets only the environment."""
     program, *rest = command
     if not is_program(program):
@@ -35,6 +37,10 @@ def completed(command: Sequence[str], slots: int) -> tuple[str, ...]:
     added = [] if COOLDOWN in given else [COOLDOWN, *COOLDOWN_RANGE]
     if SLOTS not in given:  # a discovery script may print bare names, and horovodrun has no default for them
         added += [SLOTS, str(slots)]
+    # Not told of an interface, horovodrun compares those of two hosts, and with one it waits ten minutes for another.
+    # What it finds must have the same name on the launcher, too, so ours is the only one that it could be told.
+    if interface and given.isdisjoint(INTERFACES):
+        added += [INTERFACES[0], interface]
     return (program, *added, *rest)
 
 

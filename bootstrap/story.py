@@ -166,10 +166,11 @@ def _command(told: Told, ready: Ready) -> int:
     access.publish(run, ready.client, picture.ready())
     private.write(run.hostfile("openmpi"), hostfile.render(usable, "openmpi"))
     private.write(run.hostfile("hydra"), hostfile.render(usable, "hydra"))
-    environ = environment.build(told.environ, _setting(told, ready, usable), config.forward)
+    setting = _setting(told, ready, usable)
+    environ = environment.build(told.environ, setting, config.forward)
     words = config.command
     if config.size:
-        words, environ = _made_elastic(told, picture, environ)
+        words, environ = _made_elastic(told, picture, environ, setting.interface)
     slots = placement.slots_of(usable, socket.gethostname())
     supervision = Supervision(config, picture, run, ready.client, slots, told.log)
     ready.watch.trying = config.elastic
@@ -182,12 +183,14 @@ def _command(told: Told, ready: Ready) -> int:
     return _finish(told, ready, environ, outcome)
 
 
-def _made_elastic(told: Told, picture: Picture, environ: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _made_elastic(
+    told: Told, picture: Picture, environ: dict[str, str], interface: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command of an elastic job and its environment, with what it needs to go on when workers come and go."""
     from mpiboot.bootstrap import discovery, horovod, members
 
     members.publish_live(told.run, picture)
-    words = horovod.completed(told.config.command, next((host.slots for host in picture.ready()), 1))
+    words = horovod.completed(told.config.command, next((host.slots for host in picture.ready()), 1), interface)
     environ = horovod.with_defaults(environ)
     discovery.check(words, environ)
     if horovod.is_program(words[0]) and picture.ready():

@@ -141,10 +141,12 @@ def test_a_job_that_must_grow_first_says_so(job: Job) -> None:
 def test_what_a_user_says_to_horovodrun_stays() -> None:
     plain = ("/opt/bin/horovodrun", "-np", "2", "python", "train.py")
     defaults = ("--blacklist-cooldown-range", "5", "20", "--slots-per-host", "4")
-    assert horovod.completed(plain, 4) == (plain[0], *defaults, *plain[1:])
-    given = ("horovodrun", "--blacklist-cooldown-range", "1", "2", "--slots-per-host=1", "python")
-    assert horovod.completed(given, 4) == given
-    assert horovod.completed(("python", "train.py"), 4) == ("python", "train.py")
+    interface = ("--network-interface", "eth0")
+    assert horovod.completed(plain, 4, "eth0") == (plain[0], *defaults, *interface, *plain[1:])
+    assert horovod.completed(plain, 4, "") == (plain[0], *defaults, *plain[1:])
+    given = ("horovodrun", "--blacklist-cooldown-range", "1", "2", "--slots-per-host=1", "--network-interfaces=x", "a")
+    assert horovod.completed(given, 4, "eth0") == given
+    assert horovod.completed(("python", "train.py"), 4, "eth0") == ("python", "train.py")
     assert horovod.with_defaults({"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "60"
     assert horovod.with_defaults({})["HOROVOD_GLOO_TIMEOUT_SECONDS"] == "30"
     ours = {"MPIBOOT_HOROVOD_JOINERS": "awaited"}

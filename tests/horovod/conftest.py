@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import containers
+from tests.engines.conftest import start
 
 if TYPE_CHECKING:
     import subprocess
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import docker
 
+__all__ = ["inside", "name", "run", "script", "start"]
 # horovodrun imports the framework a dozen times before it starts anything: minutes on a busy machine.
 WITHIN = 540
 

@@ -63,34 +63,6 @@ def test_mpirun_and_horovodrun_place_ranks_alike_from_any_directory(
         assert Counter(host for _, host in found) == {f"{name}-worker-0": slots, f"{name}-worker-1": slots}
 
 
-@pytest.mark.parametrize(
-    ("framework", "file"), [("torch", "pytorch_mnist_elastic.py"), ("tensorflow", "tensorflow2_mnist_elastic.py")]
-)
-def test_elastic_example_takes_in_a_worker_that_comes_later(
-    image: Tag, script: Run, name: str, framework: str, file: str
-) -> None:
-    # The second host is listed once the first trains: at step 5, not after some time.
-    train = f"python /examples/elastic/{file} --steps 60 --pause 0.1"
-    # Without a network interface named, horovodrun waits for a second host before it starts with one.
-    ranks = "-np 1 --min-np 1 --max-np 2 --network-interfaces eth0 --host-discovery-script /tmp/discover"
-    said = script(
-        image(f"horovod-{framework}"),
-        "printf '#!/bin/sh\\ncat /tmp/listed\\n' >/tmp/discover; chmod +x /tmp/discover;"
-        " export PYTHONUNBUFFERED=1;"
-        " head -n 1 /etc/mpi/hostfile | sed 's/ slots=/:/' >/tmp/listed;"
-        f" {{ horovodrun {ranks} {train}; echo ended $?; }} |"
-        " while read -r line; do echo \"$line\"; case $line in *'step 5 '*)"
-        " sed 's/ slots=/:/' /etc/mpi/hostfile >/tmp/new; mv /tmp/new /tmp/listed ;; esac; done",
-    )
-    assert said.text.count("ended 0") == 1, said.text
-    assert [size for size, before in zip(said.sizes, [0, *said.sizes], strict=False) if size != before] == [1, 2]
-    assert list(said.losses) == list(range(1, 61))
-    assert said.losses[60] < said.losses[20] < said.losses[1]
-    joined = re.findall(r"rank (\d) of 2 on (\S+) pid \d+: from step (\d+)", said.text)
-    assert {host for _, host, _ in joined} == {f"{name}-worker-0", f"{name}-worker-1"}
-    assert len({step for *_, step in joined}) == 1
-
-
 def test_job_of_the_old_documentation_runs_as_it_was_printed(
     image: Tag, mpiboot: Callable[..., subprocess.CompletedProcess[str]], name: str
 ) -> None:
