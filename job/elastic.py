@@ -30,9 +30,13 @@ class Elastic(NamedTuple):
     min_workers: int = 0  # MPIBOOT_MIN_WORKERS; 0: not given
 
     def fewest_workers(self, slots: int) -> int:
-        """How many workers with so many slots each it takes to begin: at least one."""
+        """How many workers with so many slots each it takes to go on: at least one."""
         wanted = self.min_processes or self.processes or 1
         return max(self.min_workers, -(-wanted // max(slots, 1)), 1)
+
+    def first_workers(self, slots: int) -> int:
+        """How many workers its first ranks fill: what suffices to go on is not enough to begin."""
+        return max(self.fewest_workers(slots), -(-(self.processes or 1) // max(slots, 1)))
 
     def most_workers(self, slots: int) -> int | None:
         """How many workers its largest number of ranks fills. None: as many as there are."""

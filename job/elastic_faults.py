@@ -25,17 +25,17 @@ def faults(wanted: Elastic, slots: int) -> Iterator[str]:
 
 def too_few(wanted: Elastic, workers: int, slots: int) -> str:
     """Why so many workers are not enough to begin; empty if they are."""
-    fewest = wanted.fewest_workers(slots)
-    if slots == 0 or fewest <= workers:
+    first = wanted.first_workers(slots)
+    if slots == 0 or first <= workers:
         return ""
     have = f"{workers} {'worker' if workers == 1 else 'workers'} with {slots} slot{'' if slots == 1 else 's'} each"
-    if wanted.min_processes:
-        why = f"--min-np {wanted.min_processes}"
-    elif wanted.min_workers >= fewest:
+    if first > wanted.fewest_workers(slots) or not (wanted.min_processes or wanted.min_workers >= first):
+        why = f"-np {wanted.processes}"
+    elif wanted.min_workers >= first:
         why = f"--min-workers {wanted.min_workers}"
     else:
-        why = f"-np {wanted.processes}"
-    return f"{why} needs {fewest} workers, but the job has {have}"
+        why = f"--min-np {wanted.min_processes}"
+    return f"{why} needs {first} workers, but the job has {have}"
 
 
 def out_of_range(wanted: Elastic, workers: int, slots: int) -> str:

@@ -138,6 +138,14 @@ def test_a_job_that_must_grow_first_says_so(job: Job) -> None:
     assert "--min-np 6 needs 3 workers, but the job has 2 workers with 2 slots each; waiting for it" in launch.stderr
 
 
+def test_a_job_that_can_start_but_not_begin_to_train_says_so(job: Job) -> None:
+    finder = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"')
+    job.start(0, 1)
+    launch = job.launch("true", "-np", "6", "--min-np", "2", "--host-discovery-script", finder)
+    assert launch.ends() == 0, launch.stderr
+    assert "-np 6 needs 3 workers, but the job has 2 workers with 2 slots each; waiting for it" in launch.stderr
+
+
 def test_what_a_user_says_to_horovodrun_stays() -> None:
     plain = ("/opt/bin/horovodrun", "-np", "2", "python", "train.py")
     defaults = ("--blacklist-cooldown-range", "5", "20", "--slots-per-host", "4")

@@ -131,11 +131,12 @@ def test_a_job_of_fixed_size_cannot_be_resized(
     assert f"mpiboot: {name} is not elastic, so it keeps the workers it began with" in done.stderr
 
 
+@pytest.mark.parametrize(("fewest", "why"), [("3", "--min-np 3"), ("1", "-np 3")])
 def test_too_few_workers_are_refused_before_anything_starts(
-    mpiboot: Callable[..., subprocess.CompletedProcess[str]], nothing_left: Callable[[], None],
+    mpiboot: Callable[..., subprocess.CompletedProcess[str]], nothing_left: Callable[[], None], fewest: str, why: str,
 ) -> None:  # fmt: skip
-    words = ("horovodrun", "-np", "3", "--min-np", "3", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "x")
+    words = ("horovodrun", "-np", "3", "--min-np", fewest, "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "x")
     done = mpiboot("run", "--engine", "docker", "--workers", "2", "--slots", "1", "mpiboot/openmpi", "--", *words)
     assert done.returncode == 2
-    assert done.stderr == "mpiboot: --min-np 3 needs 3 workers, but the job has 2 workers with 1 slot each\n"
+    assert done.stderr == f"mpiboot: {why} needs 3 workers, but the job has 2 workers with 1 slot each\n"
     nothing_left()

@@ -10,6 +10,7 @@ import pytest
 
 from mpiboot.job import elastic
 from mpiboot.job.elastic import Elastic
+from mpiboot.job.elastic_faults import too_few
 from mpiboot.job.model import Job, Replica
 
 SCRIPT = ("--host-discovery-script", "/etc/mpi/discover_hosts.sh")
@@ -63,6 +64,18 @@ def test_what_is_no_number_is_not_given() -> None:
 ])  # fmt: skip
 def test_ranks_become_workers(said: Elastic, slots: int, fewest: int, most: int | None) -> None:
     assert (said.fewest_workers(slots), said.most_workers(slots)) == (fewest, most)
+
+
+@pytest.mark.parametrize(("said", "workers", "slots", "why"), [
+    (Elastic(3, 1), 2, 1, "-np 3 needs 3 workers, but the job has 2 workers with 1 slot each"),
+    (Elastic(3, 1), 2, 2, ""),
+    (Elastic(3, 3), 2, 1, "--min-np 3 needs 3 workers, but the job has 2 workers with 1 slot each"),
+    (Elastic(5), 1, 2, "-np 5 needs 3 workers, but the job has 1 worker with 2 slots each"),
+    (Elastic(2, 1, min_workers=3), 2, 1, "--min-workers 3 needs 3 workers, but the job has 2 workers with 1 slot each"),
+    (Elastic(2, 1, 4), 2, 1, ""),
+])  # fmt: skip
+def test_a_job_begins_with_all_its_first_ranks(said: Elastic, workers: int, slots: int, why: str) -> None:
+    assert too_few(said, workers, slots) == why
 
 
 def test_a_jobs_own_words_count() -> None:
