@@ -59,11 +59,13 @@ def of_words(command: Iterable[str], min_workers: int = 0) -> Elastic | None:
 
 def of_job(job: Job) -> Elastic | None:
     """What a job says, or None if it is not elastic."""
-    from mpiboot.job import pods
+    container = _launcher(job)
+    return of_words(_words(container), least_of(container))
 
-    container = pods.main_container(job.launcher.template, job.main_container)
-    words = (*(container.get("command") or ()), *(container.get("args") or ()))
-    return of_words(map(str, words), least_of(container))
+
+def is_plain(job: Job) -> bool:
+    """Whether its numbers are surely those of its elastic program: in a shell's words there may be others."""
+    return any(word.partition("=")[0] == DISCOVERY for word in _words(_launcher(job)))
 
 
 def least_of(container: Mapping[str, Any]) -> int:
@@ -71,6 +73,16 @@ def least_of(container: Mapping[str, Any]) -> int:
     found = [item for item in container.get("env") or () if isinstance(item, dict) and item.get("name") == MIN_WORKERS]
     value = str(found[-1].get("value")) if found else ""
     return int(value) if value.isdecimal() else 0
+
+
+def _launcher(job: Job) -> Mapping[str, Any]:
+    from mpiboot.job import pods
+
+    return pods.main_container(job.launcher.template, job.main_container)
+
+
+def _words(container: Mapping[str, Any]) -> list[str]:
+    return [str(word) for word in (*(container.get("command") or ()), *(container.get("args") or ()))]
 
 
 def number(words: list[str], names: tuple[str, ...]) -> int | None:

@@ -10,11 +10,19 @@ if TYPE_CHECKING:
     from mpiboot.job.elastic import Elastic
 
 
+NO_SLOTS = "slotsPerWorker is 0, so no worker of this elastic job takes a rank; give it at least 1"
+
+
 def faults(wanted: Elastic, slots: int) -> Iterator[str]:
     """What no number of workers mends."""
-    low, first, high = wanted.min_processes, wanted.processes, wanted.max_processes
     if slots == 0:
-        yield "slotsPerWorker is 0, so no worker of this elastic job takes a rank; give it at least 1"
+        yield NO_SLOTS
+    yield from numbers(wanted)
+
+
+def numbers(wanted: Elastic) -> Iterator[str]:
+    """What is wrong with its numbers of ranks alone."""
+    low, first, high = wanted.min_processes, wanted.processes, wanted.max_processes
     if low is not None and high is not None and low > high:
         yield f"--min-np {low} is more than --max-np {high}; no number of ranks is both"
     elif first is not None and high is not None and first > high:

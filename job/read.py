@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mpiboot.job import head, names, v1, v1alpha1, v1alpha2, v2beta1, wishes
+from mpiboot.job import elastic, elastic_faults, head, names, v1, v1alpha1, v1alpha2, v2beta1, wishes
 from mpiboot.job.fields import Fields
 from mpiboot.job.problems import ManifestError, Problem
 from mpiboot.job.units import DEFAULT_PER_NODE
@@ -60,9 +60,24 @@ def read(manifest: Manifest, *, units_per_node: int = DEFAULT_PER_NODE) -> ReadJ
     if job.name and (bad := names.job_name_fault(job.name, job.workers)):
         root.mapping("metadata").note("name", bad)
     problems += wishes.problems(manifest, job.annotations)
+    if not any(problem.level == "error" for problem in problems):
+        note_impossible(root, job)
     if any(problem.level == "error" for problem in problems):
         raise fault(problems, manifest)
     return ReadJob(job, tuple(in_order([*manifest.warnings, *problems])))
+
+
+def note_impossible(root: Fields, job: Job) -> None:
+    """Numbers of an elastic job that no change of its size mends: its launcher would fail again and again."""
+    size, spec = elastic.of_job(job), root.mapping("spec")
+    if size is None:
+        return
+    if job.slots_per_worker == 0:
+        spec.note("slotsPerWorker", elastic_faults.NO_SLOTS)
+    if elastic.is_plain(job):
+        template = spec if job.dialect == "v1alpha1" else spec.mapping("mpiReplicaSpecs").mapping("Launcher")
+        for wrong in elastic_faults.numbers(size):
+            template.note("template", wrong)
 
 
 def fault(problems: list[Problem], manifest: Manifest) -> ManifestError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,21 @@ def test_an_invalid_job_gets_an_event_and_nothing_else(world: World, changes: di
     for kind in ("Pod", "Service", "Secret", "Job"):
         assert world.all(kind) == []
     assert event["count"] == 1
+
+
+def test_an_elastic_job_of_impossible_numbers_starts_nothing(world: World) -> None:
+    job = mpi_job(slotsPerWorker=0)
+    replicas = job["spec"]["mpiReplicaSpecs"]
+    replicas["Launcher"] = copy.deepcopy(replicas["Launcher"])  # both roles share a template
+    words = ["horovodrun", "-np", "2", "--min-np", "3", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "x"]
+    replicas["Launcher"]["template"]["spec"]["containers"][0]["command"] = words
+    world.create("MPIJob", job)
+    message = world.said("ValidationError")["message"]
+    assert "slotsPerWorker is 0" in message
+    assert "-np 2 is less than --min-np 3" in message
+    eventually("the state", lambda: world.status().get("state") == "Invalid")
+    for kind in ("Pod", "Service", "Secret", "Job"):
+        assert world.all(kind) == []
 
 
 def test_an_invalid_job_runs_once_it_is_mended(world: World) -> None:

@@ -297,3 +297,32 @@ def test_kind_and_version_are_told_together() -> None:
 
 def test_a_relative_mount_path_is_what_a_kubelet_makes_of_it(read_small: Callable[..., ReadJob]) -> None:
     assert read_small({"spec.sshAuthMountPath": "keys"}).job.ssh_auth_mount_path == "/keys"
+
+
+HOROVODRUN = ["horovodrun", "-np", "2", "--min-np", "3", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "x"]
+IMPOSSIBLE = "spec.mpiReplicaSpecs.Launcher.template: -np 2 is less than --min-np 3; begin with more ranks or do with fewer"
+
+
+@pytest.mark.parametrize(("slots", "command", "wrong"), [
+    (1, HOROVODRUN, [IMPOSSIBLE]),
+    (0, [*HOROVODRUN, "--max-np", "2"], [
+        "spec.slotsPerWorker: slotsPerWorker is 0, so no worker of this elastic job takes a rank; give it at least 1",
+        "spec.mpiReplicaSpecs.Launcher.template: --min-np 3 is more than --max-np 2; no number of ranks is both"]),
+    (0, ["mpirun", "-np", "2", "x"], []),  # ranks on the launcher alone
+    (1, ["sh", "-c", f"mpirun -np 2 prepare; {' '.join(['horovodrun', '--min-np', '3', *HOROVODRUN[5:]])}"], []),
+    (1, [*HOROVODRUN[:3], *HOROVODRUN[5:], "--min-np", "2"], []),  # needs more workers, and may get them
+])  # fmt: skip
+def test_numbers_of_an_elastic_job_that_no_size_mends(
+    read_small: Callable[..., ReadJob], slots: int, command: list[str], wrong: list[str]
+) -> None:
+    changes = {
+        "spec.slotsPerWorker": slots,
+        "Worker.replicas": 1,
+        "Launcher.template.spec.containers.0.command": command,
+    }
+    if not wrong:
+        read_small(changes)
+        return
+    with pytest.raises(ManifestError) as caught:
+        read_small(changes)
+    assert sorted(problem.text() for problem in caught.value.problems) == sorted(wrong)
