@@ -61,7 +61,7 @@ def demand_horovod(command: Sequence[str], host: str, ssh_config: str, environ: 
 
 
 def named(command: Sequence[str]) -> str:
-    """The script of a command line; empty if it names none, or only inside of a shell's words."""
+    """The script of a command line; empty if none, or in a shell's words only: those may make it first."""
     for word, following in zip(command, [*command[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if name == DISCOVERY:

@@ -110,6 +110,14 @@ def test_a_script_that_does_not_exist_is_an_error(job: Job) -> None:
     assert "missing failed with exit code 127" in launch.stderr
 
 
+def test_a_shell_may_make_the_script_that_it_names(job: Job) -> None:
+    job.start(0, 1)
+    made = job.directory / "made-later"
+    launch = job.launch("sh", "-c", f"echo 'echo host' >{made}; sh {made} --host-discovery-script {made}")
+    assert launch.ends() == 0, launch.stderr
+    assert launch.stdout == "host\n"
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
