@@ -1,4 +1,4 @@
-"""After a command failed: the end of what it left on the workers, and what is wrong with those that let nobody in."""
+"""What logins tell: after a command failed, what is wrong with workers that let nobody in; and whose sshd it is."""
 
 from __future__ import annotations
 
@@ -75,6 +75,23 @@ def login_with(client: Client, ports: Ports, within: float) -> Login:
         return log_in(name, place.address, place.port or effective.port or DEFAULT_PORT, account, within)
 
     return login
+
+
+def key_check_with(client: Client, within: float) -> Login | None:
+    """A look at a host's key and no more; None where any key will do. What else may be wrong is for others to find."""
+    if not (client.verify and client.known_hosts):
+        return None
+    with open(client.known_hosts, encoding="utf-8") as file:
+        known = file.read()
+
+    def look(name: str, place: Place) -> Failure | None:
+        from mpiboot.ssh.failure import Kind
+        from mpiboot.ssh.login import Account, log_in
+
+        found = log_in(name, place.address, place.port or DEFAULT_PORT, Account("", "", known), within)
+        return found if found and found.kind is Kind.HOST_KEY else None
+
+    return look
 
 
 def _try(login: Login, host: Host) -> tuple[Host, Failure | None]:

@@ -47,6 +47,9 @@ class Watch:
         self._logins: Beside[tuple[str, Place, Failure | None]] | None = None
         self._look_at = 0.0
         self.trying = True  # False: only listen
+        # While the command runs: asked of each worker once, before it is ready again or at the next look.
+        self.key_check: Login | None = None
+        self._keys_seen: set[tuple[str, Place]] = set()
         if stream is not None:
             self.add(stream, self._hear)
 
@@ -120,7 +123,8 @@ class Watch:
             self.picture.looked_up(answer, now)
 
     def _greeted(self, name: str, place: Place, outcome: Failure | None, now: float) -> None:
-        if outcome is not None or self._login is None:
+        login = None if outcome is not None else self._login or self._unseen(name, place)
+        if login is None:
             self._report(name, place, outcome, now)
             return
         if self._logins is None:
@@ -128,11 +132,20 @@ class Watch:
 
             self._logins = Beside("login", _LOGINS_AT_ONCE)
             self.add(self._logins, self._logged_in)
-        self._logins.submit(partial(_log_in, self._login, name, place))
+        self._logins.submit(partial(_log_in, login, name, place))
+
+    def _unseen(self, name: str, place: Place) -> Login | None:
+        """The look at a worker's host key, if nobody has vouched for the sshd that greeted. A check-in does."""
+        host = self.picture.hosts.get(name)
+        if host is None or host.checked_in or (host.ready and (name, place) in self._keys_seen):
+            return None
+        return self.key_check
 
     def _logged_in(self, now: float) -> None:
         assert self._logins is not None
         for name, place, outcome in self._logins.results():
+            if outcome is None:
+                self._keys_seen.add((name, place))
             self._report(name, place, outcome, now)
 
     def _report(self, name: str, place: Place, outcome: Failure | None, now: float) -> None:

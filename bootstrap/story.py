@@ -174,6 +174,11 @@ def _command(told: Told, ready: Ready) -> int:
     slots = placement.slots_of(usable, socket.gethostname())
     supervision = Supervision(config, picture, run, ready.client, slots, told.log)
     ready.watch.trying = config.elastic
+    if config.elastic:
+        from mpiboot.bootstrap.diagnosis import key_check_with
+
+        # Not before the start, which would wait for it; the first workers' keys are seen at the next look at them.
+        ready.watch.key_check = key_check_with(ready.client, within=5.0)
     told.events.mark("exec")
     command = Command(words, environ, ready.watch, told.signals)
     outcome = command.run(lambda now: supervision.look(command, now))

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Account(NamedTuple):
-    """As whom, with which key, and which host keys are right. Without `known_hosts` any host key is."""
+    """As whom, with which key, and which host keys are right. Without `known_hosts` any host key is.
+
+    Without `identity` nobody logs in: only the host's key is looked at.
+    """
 
     user: str
     identity: str
@@ -63,7 +66,8 @@ def _over(sock: socket.socket, name: str, account: Account, within: float) -> Fa
         shown = transport.get_remote_server_key()
         if account.known_hosts and (shown.get_name(), shown.get_base64()) not in accepted:
             return Failure(Kind.HOST_KEY, f"shows {shown.get_name()} {shown.fingerprint}, which is not the job's")
-        transport.auth_publickey(account.user, library.PKey.from_path(account.identity))
+        if account.identity:
+            transport.auth_publickey(account.user, library.PKey.from_path(account.identity))
     except library.AuthenticationException as error:
         return Failure(Kind.AUTHENTICATION, f"{account.user} is not let in with the job's key ({error})")
     except library.IncompatiblePeer as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -9,11 +11,15 @@ import pytest
 
 from mpiboot.bootstrap import discovery, horovod
 from mpiboot.bootstrap.members import change
+from mpiboot.ssh.banner import GREETING
+from tests.bootstrap.conftest import PORT, write_keys
+from tests.bootstrap.processes import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.bootstrap.conftest import Job
+    from tests.bootstrap.conftest import Job, Server
 
 NAMES = [f"pi-worker-{number}.pi.default.svc" for number in range(4)]
 # Who polls a script once in a while, as horovodrun does, and says what is new in its answer.
@@ -59,6 +65,70 @@ def test_workers_that_come_and_go_are_listed_and_told_once(job: Job) -> None:
     end.touch()
     assert launch.ends() == 0
     assert launch.stderr.count(" workers: ") == 3
+
+
+def relay(serve: Callable[..., Server], target: str, sent: list[int]) -> str:
+    """An address from which all goes to a worker and back; `sent`: how much each client had to say."""
+
+    def pass_on(client: socket.socket) -> None:
+        count = 0
+        with socket.create_connection((target, PORT)) as worker:
+            while True:
+                for source in select.select([client, worker], [], [])[0]:
+                    data = source.recv(65536)
+                    if not data:
+                        sent.append(count)
+                        return
+                    count += len(data) if source is client else 0
+                    (worker if source is client else client).sendall(data)
+
+    return serve(pass_on).address
+
+
+def test_an_sshd_with_another_host_key_is_taken_off_the_list(job: Job, tmp_path: Path) -> None:
+    finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
+    own = job.keys
+    job.start(0)
+    job.keys = write_keys(tmp_path)
+    job.start(1)
+    job.keys = own
+    words = ("sh", "-c", POLL, finder, end, "--host-discovery-script", finder)
+    launch = job.launch(*words, options=("--min-workers", 2))
+    launch.says("mpiboot: 2 -> 1 workers: - worker-1 (host key: shows ssh-ed25519")
+    launch.says(f"listed: {job.name(0)}:2 \n")
+    end.touch()
+    assert launch.ends() == 0
+
+
+def test_a_worker_that_comes_is_listed_once_its_host_key_was_seen(
+    job: Job, tmp_path: Path, misbehaving: Callable[..., Server]
+) -> None:
+    finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
+    job.start(0)
+    own, sent = job.keys, list[int]()
+    job.keys = write_keys(tmp_path)
+    job.start(1)
+    job.keys = own
+    relayed = relay(misbehaving, job.addresses[1], sent)
+    job.tell(0)
+    words = ("sh", "-c", POLL, finder, end, "--host-discovery-script", finder)
+    launch = job.launch(*words, options=("--min-workers", 1))
+    launch.says(f"listed: {job.name(0)}:2 \n")
+    behind, job.addresses[1] = job.addresses[1], relayed
+    job.tell(0, 1)
+    greeting = len(GREETING)
+    eventually(lambda: any(count > greeting for count in sent), "nobody looked at its key")
+    job.stop(1)
+    job.addresses[1] = behind
+    job.start(1)
+    launch.says("mpiboot: 1 -> 2 workers: + worker-1\n")
+    # From now on its greeting is enough.
+    before = len(sent)
+    eventually(lambda: len(sent) >= before + 2, "nobody looks at it")
+    assert all(count <= greeting for count in sent[before:])
+    end.touch()
+    assert launch.ends() == 0
+    assert launch.stderr.count(" workers: ") == 1
 
 
 def test_a_worker_that_comes_later_is_reached_as_the_first_ones_are(job: Job) -> None:
