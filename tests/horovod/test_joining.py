@@ -34,4 +34,5 @@ def test_a_rank_is_started_again_only_where_another_waits_for_it(
     image: Tag, inside: Inside, case: str, said: str
 ) -> None:
     code, text = inside(image("horovod-torch"), "python", "-c", DRIVER, *case.split())
-    assert (code, text.splitlines()[-1]) == (0, said), text
+    assert code == 0, text
+    assert said in text.splitlines(), text  # among what is logged at the same time
