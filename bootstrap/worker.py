@@ -3,6 +3,7 @@
 # sshd is started before anything is imported that it does not need: workers are what launchers wait for.
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -17,6 +18,7 @@ from mpiboot.ssh.server import SECRETS, WORKER_VARIABLE, Server, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from socket import socket
 
     from mpiboot.bootstrap.alone import Alone
     from mpiboot.bootstrap.config import WorkerConfig
@@ -41,7 +43,7 @@ def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], N
     """
     keys = read_keys(config.ssh_dir, environ)
     _check_capabilities()
-    port = _free_port(config, log)
+    port, claim = _own_port(config, log)
     home = private.fresh("worker", traversable=True)
     signals = Signals((signal.SIGTERM, signal.SIGINT, *((DONE,) if config.launcher else ())))
     try:
@@ -53,6 +55,8 @@ def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], N
     finally:
         signals.close()
         private.remove(home)
+        if claim:
+            claim.close()
 
 
 def read_keys(explicit: str, environ: Mapping[str, str]) -> Keys:
@@ -85,18 +89,34 @@ def _check_capabilities() -> None:
         )
 
 
-def _free_port(config: WorkerConfig, log: Callable[[str], None]) -> int:
-    if not listening.on(config.port, config.listen):
-        return config.port
+def _own_port(config: WorkerConfig, log: Callable[[str], None]) -> tuple[int, socket | None]:
+    """A port for sshd, and what keeps other workers from it: the UDP port of the same number.
+
+    On a host's network two workers may start at once. Both find the port free, and when one's sshd cannot have it the
+    other's listens there already, and looks like its own.
+    """
     if config.checkin is None:  # nobody would learn of another port
-        raise UserError(f"port {config.port} is in use already; choose another: MPIBOOT_PORT or --port")
+        if listening.on(config.port, config.listen):
+            raise UserError(f"port {config.port} is in use already; choose another: MPIBOOT_PORT or --port")
+        return config.port, None
     import socket
 
-    with socket.socket() as probe:
-        probe.bind((config.listen, 0))
-        port = int(probe.getsockname()[1])
-    log(f"port {config.port} is in use already (host network?); SSH listens on {port} instead")
-    return port
+    port = config.port
+    while True:
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            claim.bind((config.listen, port))
+            free = not listening.on(port, config.listen)
+        except OSError as error:
+            free = error.errno != errno.EADDRINUSE  # no IPv4, a low port: sshd will tell what is wrong, if it is
+        if free:
+            if port != config.port:
+                log(f"port {config.port} is in use already (host network?); SSH listens on {port} instead")
+            return port, claim
+        claim.close()
+        with socket.socket() as probe:
+            probe.bind((config.listen, 0))
+            port = int(probe.getsockname()[1])
 
 
 def _start(keys: Keys, config: WorkerConfig, home: str, environ: Mapping[str, str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -122,6 +123,19 @@ def test_a_port_that_is_taken_is_replaced_and_reported(job: Job, operator: Opera
         start(job, operator, 1)
         assert launcher.ends() == 0, launcher.stderr
     assert f"port {PORT} is in use already" in job.workers[0].stderr
+
+
+def test_workers_that_start_at_once_on_one_network_do_not_take_the_same_port(job: Job) -> None:
+    address = job.addresses[0]
+    words = ("worker", "--ssh-dir", job.keys.worker, "--listen", address, "--port", PORT)
+    nowhere = {"MPIBOOT_CHECKIN": "http://127.0.0.1:9", "MPIBOOT_JOB": JOB, "MPIBOOT_TOKEN": TOKEN}
+    workers = [job.run(*words, env={**job.env, **nowhere, "MPIBOOT_INDEX": str(index)}) for index in range(6)]
+    for worker in workers:
+        worker.says(f"SSH listens on {address} port")
+    ports = [re.findall(r"Server listening on \S+ port (\d+)", worker.stderr) for worker in workers]
+    told_of = [re.findall(r"SSH listens on \S+ port (\d+)", worker.stderr) for worker in workers]
+    assert ports == told_of
+    assert len({port for (port,) in ports}) == 6
 
 
 def test_a_worker_that_fails_while_the_job_runs_ends_it_with_the_cause(job: Job, operator: Operator) -> None:
