@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpiboot.ssh.server import SECRETS
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 # What ranks always get from the launcher, as far as it is set.
 LIBRARIES = "LD_LIBRARY_PATH"
 ALWAYS_FORWARDED = ("PATH", LIBRARIES)
-SECRET = ("MPIBOOT_TOKEN",)
 
 
 class Setting(NamedTuple):
@@ -33,7 +34,7 @@ class Setting(NamedTuple):
 
 def build(environ: Mapping[str, str], setting: Setting, forward: Collection[str]) -> dict[str, str]:
     """The whole environment. What a user set stays, unless it names the hostfile that ours replaces."""
-    result = {name: value for name, value in environ.items() if name not in SECRET}
+    result = {name: value for name, value in environ.items() if name not in SECRETS}
     for name, value in _ours(setting).items():
         if value and result.get(name, setting.given_hostfile) == setting.given_hostfile:
             result[name] = value
@@ -58,8 +59,8 @@ def matching(environ: Mapping[str, str], patterns: Iterable[str]) -> list[str]:
     found: list[str] = []
     for pattern in patterns:
         if pattern.endswith("*"):
-            found += sorted(name for name in environ if name.startswith(pattern[:-1]) and name not in SECRET)
-        elif pattern in environ and pattern not in SECRET:
+            found += sorted(name for name in environ if name.startswith(pattern[:-1]) and name not in SECRETS)
+        elif pattern in environ and pattern not in SECRETS:
             found.append(pattern)
     return list(dict.fromkeys(found))
 

@@ -9,6 +9,7 @@ from mpiboot.job.keyfiles import AUTHORIZED_KEYS, HOST_KEY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What mpiboot itself is told, and nothing that it starts.
 SECRETS = frozenset({"MPIBOOT_TOKEN", HOST_KEY, AUTHORIZED_KEYS})
 # What belongs to this process or to the login itself, and what ranks have no business with.
 NOT_FOR_RANKS = SECRETS | {

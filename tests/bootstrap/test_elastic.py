@@ -124,8 +124,10 @@ def test_a_worker_that_comes_is_listed_once_its_host_key_was_seen(
     launch.says("mpiboot: 1 -> 2 workers: + worker-1\n")
     # From now on its greeting is enough.
     before = len(sent)
-    two_in_a_row = lambda: len(sent) >= before + 2 and max(sent[-2:]) <= greeting  # noqa: E731
-    eventually(two_in_a_row, "nobody looks at it, or every look is at its key")
+    eventually(
+        lambda: len(sent) >= before + 2 and max(sent[-2:]) <= greeting,
+        "nobody looks at it, or every look is at its key",
+    )
     end.touch()
     assert launch.ends() == 0
     assert launch.stderr.count(" workers: ") == 1

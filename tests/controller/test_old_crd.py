@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from cluster import api
-from cluster.fixtures import Kubernetes
+from cluster.fixtures import started
 from cluster.places import Home
 
 from mpiboot.controller.crd import VERSIONS
@@ -15,6 +14,8 @@ from tests.controller.conftest import REPOSITORY, Client, World, eventually, mpi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from cluster.fixtures import Kubernetes
 
     from tests.controller.conftest import Operator
 
@@ -44,12 +45,8 @@ OLD = {
 def cluster_before(tmp_path_factory: pytest.TempPathFactory, api_server: Kubernetes) -> Iterator[Kubernetes]:
     """An API server of this test's own: others' jobs live by our CRD."""
     assert api_server.kubeconfig.exists()  # there is one to start
-    home = Home(tmp_path_factory.mktemp("before"))
-    try:
-        api.up(home, dies_with_us=True)
-        yield Kubernetes(home.kubeconfig)
-    finally:
-        api.down(home)
+    with started(Home(tmp_path_factory.mktemp("before"))) as kubernetes:
+        yield kubernetes
 
 
 def test_a_job_stored_under_the_old_crd_is_read_and_runs_under_ours(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -66,17 +67,23 @@ class Cluster(Kubernetes):
         return image
 
 
-@pytest.fixture(scope="session")
-def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]:
-    """An API server with etcd and nothing else: no controller runs jobs, makes service accounts or deletes orphans."""
-    if absent := api.missing():
-        _missing(f"{', '.join(absent)} of a Kubernetes API server", ".venv/bin/python tools/cluster build api")
-    home = Home(tmp_path_factory.mktemp("api-server"))
+@contextlib.contextmanager
+def started(home: Home) -> Iterator[Kubernetes]:
+    """An API server of one's own, for as long as it is needed."""
     try:
         api.up(home, dies_with_us=True)
         yield Kubernetes(home.kubeconfig)
     finally:
         api.down(home)
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]:
+    """An API server with etcd and nothing else: no controller runs jobs, makes service accounts or deletes orphans."""
+    if absent := api.missing():
+        _missing(f"{', '.join(absent)} of a Kubernetes API server", ".venv/bin/python tools/cluster build api")
+    with started(Home(tmp_path_factory.mktemp("api-server"))) as kubernetes:
+        yield kubernetes
 
 
 @pytest.fixture(scope="session")
