@@ -1,4 +1,4 @@
-# Every target's line of help stands behind its ##. `make demo` and `make test` need nothing but Python, make and git.
+# The help of a target stands after its ##. `make demo` and `make test` need only Python, make and git.
 
 PYTHON   ?= python3
 NAMES    ?=
@@ -12,7 +12,7 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images test systems check cluster cluster-down manifests bench clean
+.PHONY: help setup engine runtimes demo images test systems check cluster cluster-down manifests reference bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,33 +35,41 @@ images: ## Build the images: all CPU ones and openmpi-cuda; NAMES="openmpi mpich
 	@$(MPIBOOT) images build $(if $(ACCEL),--accel $(ACCEL)) $(NAMES)
 	@$(if $(REGISTRY),$(MPIBOOT) images push --registry $(REGISTRY) $(if $(ACCEL),--accel $(ACCEL)) $(NAMES))
 
-test: ## Check and test all that this machine offers, an API server built once (5 minutes) included; ARGS="-k readiness" for a part
+test: ## Check and test all that works on this machine, an API server included (built once, 5 minutes); ARGS="-k late"
 	@$(SETUP) venv ssh engine runtimes
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python tools/test.py --jobs $(JOBS) -- $(ARGS)
 
-systems: ## Show what is promised to users of the five systems, on the node that `make cluster` starts
+systems: ## Test the promises to users of the five systems, on the node that `make cluster` starts
 	@$(SETUP) venv
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/systems --every-promise -q $(ARGS)
 
-check: ## Lint, type check, and check the order of imports
+check: ## Lint; check types, imports, unused code, the width of lines and plain words
 	@$(SETUP) venv
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/mypy --no-error-summary tools
 	@$(BIN)/mypy --no-error-summary bench
-	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
-	@echo "check: lint, types and imports are in order"
+	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache --config tools/checks/cycles.toml >/dev/null || \
+		$(BIN)/lint-imports --no-cache --config tools/checks/cycles.toml
+	@$(BIN)/vulture
+	@$(BIN)/python tools/checks
+	@echo "check: lint, types, imports and texts are in order"
 
 cluster: ## Start a real Kubernetes node for tests: 8 s, and 11 minutes to build it once
 	@$(SETUP) venv
 	@$(BIN)/python tools/cluster up
 
-manifests: ## Write deploy/ anew: CRD, rights and operator, from the data in controller/
+manifests: ## Write deploy/ again: CRD, rights and operator, from the data in controller/
 	@$(SETUP) venv
-	@$(BIN)/python -m mpiboot.controller.manifests deploy
+	@$(BIN)/python -m mpiboot.controller.install.manifests deploy
 
-cluster-down: ## End the node, and remove all that it left on this machine
+reference: ## Write docs/reference/ again: every message of mpiboot, from the code
+	@$(SETUP) venv
+	@$(BIN)/python tools/messages
+
+cluster-down: ## End the node and remove all that it left on this machine
 	@$(BIN)/python tools/cluster down
 
 bench: ## Measure the speeds and sizes that the project promises; NAMES="images launch" for some

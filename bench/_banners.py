@@ -1,6 +1,6 @@
-"""The least that can be done to know that some sshds answer: connect to all, read each banner, say how long it took.
+"""The least work that shows that some sshds answer: connect to all, read each banner, print how long that took.
 
-Started as a program of its own: `python _banners.py PORT ADDRESS...`.
+A separate program: `python _banners.py PORT ADDRESS...`.
 """
 
 import selectors
@@ -22,7 +22,7 @@ def main() -> None:
     while left:
         for key, _ in selector.select():
             if not key.fileobj.recv(256).startswith(b"SSH-2.0"):  # type: ignore[union-attr]
-                raise SystemExit("that was no sshd")
+                raise SystemExit("this is no sshd")
             selector.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]
             left -= 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What one would write without mpiboot: IMAGE JOB COMMAND... on two workers and a launcher, and nothing left behind.
+# What a user writes without mpiboot: IMAGE JOB COMMAND... on two workers and a launcher. It leaves nothing behind.
 set -eu
 image=$1 job=$2
 shift 2

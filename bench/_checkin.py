@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpiboot.checkin.authority import Credentials
 from mpiboot.checkin.client import Report, post
-from mpiboot.checkin.picture import Pod, View
+from mpiboot.checkin.roster import Pod, View
 from mpiboot.checkin.server import CheckinServer
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ JOB, TOKEN = "bench/job", "bench"
 
 
 class Served:
-    """The running server. Also its authority: one job, whose workers are pending."""
+    """The running server, which is also its own authority: it knows one job, whose workers are pending."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._view = View(tuple(names), {i: Pod("pending", reason="not scheduled yet") for i in range(len(names))})
@@ -34,13 +34,13 @@ class Served:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a launcher is given to find this server."""
+        """The environment variables with which a launcher finds this server."""
         return {"MPIBOOT_CHECKIN": self._url, "MPIBOOT_JOB": JOB, "MPIBOOT_TOKEN": TOKEN}
 
     def check_in(self, index: int, address: str, port: int) -> None:
-        told = post([self._url], JOB, index, Report(address, port, "root"), TOKEN, time.monotonic() + 10)
-        if not told.accepted:
-            raise RuntimeError(told.failures)
+        posted = post([self._url], JOB, index, Report(address, port, "root"), TOKEN, time.monotonic() + 10)
+        if not posted.accepted:
+            raise RuntimeError(posted.failures)
 
     @property
     def _url(self) -> str:

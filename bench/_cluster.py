@@ -1,4 +1,4 @@
-"""The node of `make cluster` as the benchmark uses it: namespaces, pods that come and go, logs with times."""
+"""The node of `make cluster` for the benchmarks: namespaces, pods, and logs with times."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness import Unavailable
-from mpiboot.controller import crd
+from mpiboot.controller.install import crd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from cluster import images, node, ports, versions
-from cluster.client import Client
 from cluster.containerd import ctr
-from cluster.places import NODE
+from cluster.home import NODE
 
-# Only this module knows where they come from; the others take them from here.
+from mpiboot.kube.blocking import Client
+
+# The other benchmarks import these from here, so that only this module extends sys.path.
 __all__ = ["CREATED", "GONE", "NODE", "Client", "client", "create", "ctr", "exists", "log", "namespace", "node",
            "pods", "ports", "remove", "tested", "versions", "wait"]
 
@@ -33,14 +34,14 @@ OK, CREATED, GONE = 200, 201, 404
 
 
 def client(*tags: str) -> Client:
-    """A client of the running node, which knows the images and has the CRD; Unavailable says what is missing."""
+    """A client of the running node, with the images and the CRD installed there. Raises Unavailable without a node."""
     if not node.running(NODE):
         raise Unavailable("a Kubernetes node; get it with: make cluster")
     if missing := versions.FAKE_NODES.missing() + versions.PEER.missing():
         raise Unavailable(f"{' and '.join(missing)}; get them with: .venv/bin/python tools/cluster build bench")
     for tag in tags:
         images.load(tag)
-    api = Client(NODE.kubeconfig)
+    api = Client.of(NODE.kubeconfig)
     if not exists(api, f"{CRDS}/{crd.NAME}"):
         create(api, CRDS, crd.crd())
     wait("the CRD to be served", lambda: exists(api, f"/apis/{crd.GROUP}/v1/{crd.PLURAL}"))
@@ -48,14 +49,14 @@ def client(*tags: str) -> Client:
 
 
 def tested() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions that the numbers depend on."""
     return {"kubernetes": versions.KUBERNETES, "mpi-operator": versions.PEER.version,
             "kwok": versions.FAKE_NODES.version}
 
 
 @contextlib.contextmanager
 def namespace(api: Client, name: str) -> Iterator[str]:
-    """A namespace while it lasts."""
+    """A namespace for the length of a `with` block."""
     unique = f"bench-{name}-{uuid.uuid4().hex[:6]}"
     create(api, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
     account = f"/api/v1/namespaces/{unique}/serviceaccounts/default"
@@ -87,23 +88,23 @@ def pods(api: Client, space: str) -> list[dict[str, Any]]:
 
 
 def remove(api: Client, path: str, space: str) -> None:
-    """Delete an object and wait until no pod of the namespace is left: the next sample finds a quiet node."""
+    """Delete an object and wait until the namespace has no pod, so that the node is quiet for the next sample."""
     api.delete(path)
     wait(f"the end of {path}", lambda: not exists(api, path) and not pods(api, space))
 
 
 def log(api: Client, space: str, pod: str, container: str) -> list[tuple[float, str]]:
-    """What a container printed so far, each line with the time at which the node took it."""
+    """What a container printed so far: each line with the time at which the node received it."""
     path = f"/api/v1/namespaces/{space}/pods/{pod}/log?timestamps=true&container={container}"
     lines = [line.partition(" ") for line in api.get(path).text.splitlines()]
-    # Nine digits of a second are more than datetime reads.
+    # datetime reads at most six digits after the point; Kubernetes writes nine.
     return [(datetime.fromisoformat(f"{when[:26]}+00:00").timestamp(), text) for when, _, text in lines]
 
 
-def wait(what: str, asked: Any, limit: float = SLOWEST, pace: float = 0.1) -> None:  # noqa: ANN401 (any truth)
-    """Return once `asked()` is true."""
+def wait(what: str, condition: Any, limit: float = SLOWEST, pace: float = 0.1) -> None:  # noqa: ANN401 (any truth)
+    """Return once `condition()` is true."""
     deadline = time.monotonic() + limit
-    while not asked():
+    while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {limit:.0f} s")
         time.sleep(pace)

@@ -1,4 +1,4 @@
-"""A training job whose workers are taken away, and the times of its steps as its launcher's output shows them."""
+"""A training job that loses workers, and the times of its steps, read from the launcher's output."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ STEP = re.compile(r"step (\d+) loss \S+ size (\d+)")
 TORCH, TENSORFLOW = "/examples/elastic/pytorch_mnist_elastic.py", "/examples/elastic/tensorflow2_mnist_elastic.py"
 SLOWEST = 240.0
 MOST = 5
-SILENT = 3  # this worker has a name and an address, but nobody answers there
-# The image's own command, except for that one.
+SILENT = 3  # this worker has a name and an address, but does not answer
+# The image's own command, except for the silent worker.
 WORKER = f"case $(hostname) in *-worker-{SILENT}) exec sleep infinity;; esac; exec mpiboot worker"
 
 
 class Step(NamedTuple):
-    """One step of the training: when it was printed, and by how many ranks it was made."""
+    """One step of the training: when the launcher printed it, and how many ranks made it."""
 
     at: float
     size: int
 
 
 class Training(ABC):
-    """A running job. `output` prints what its launcher prints, and ends with it."""
+    """A running job. The process `output` prints what the launcher prints, and ends when the launcher ends."""
 
     def __init__(self, name: str, output: subprocess.Popen[str]) -> None:
         self.name, self._output = name, output
         self.steps: list[Step] = []
-        self._said: list[str] = []
+        self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     @abstractmethod
     def scale(self, workers: int) -> None:
-        """Ask for so many workers."""
+        """Request this number of workers."""
 
     @abstractmethod
     def kill(self, worker: int) -> None:
-        """Kill a worker's processes, without a word to anybody."""
+        """Kill a worker's processes. The job receives no notice."""
 
     @abstractmethod
     def remove(self, worker: int) -> None:
-        """Take a worker away as the machine's owner does."""
+        """Remove a worker as the owner of the machine does."""
 
     @abstractmethod
     def cut(self, worker: int) -> None:
-        """Cut a worker from its network where no program of it takes part."""
+        """Cut a worker from its network, outside of its programs."""
 
     @abstractmethod
     def connect(self, worker: int) -> None:
@@ -67,7 +67,7 @@ class Training(ABC):
         """A process of the worker as this machine sees it; 0 if there is none."""
 
     def until(self, size: int, since: float, steps: int = 1) -> float:
-        """The time of the first of so many steps with this number of ranks, all printed after `since`."""
+        """Wait for `steps` steps with this number of ranks, all after `since`; returns the time of the first."""
         found: list[Step] = []
 
         def enough() -> bool:
@@ -78,34 +78,34 @@ class Training(ABC):
         return found[0].at
 
     def longest_gap(self, since: float) -> float:
-        """How long training stood still, up to now."""
+        """The longest time without a step, from `since` until now."""
         times = [since, *(step.at for step in list(self.steps) if step.at > since), time.time()]
         return max(after - before for before, after in pairwise(times))
 
     def has_rank(self, worker: int) -> bool:
-        """Whether a rank is being started there: a training program runs in the worker's network."""
+        """Whether a rank starts or runs there: a training program runs in the worker's network namespace."""
         pid = self.pid(worker)
         return bool(pid) and any(_trains(each, _network(pid)) for each in Path("/proc").iterdir())
 
     def wait(self, what: str, holds: Callable[[], bool]) -> None:
-        """Return once it holds; the job's last words if it never does."""
+        """Return once the condition holds. If it never does, the error has the last lines of the job."""
         deadline = time.monotonic() + SLOWEST
         while not holds():
             if self._output.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name}: never saw {what}:\n{''.join(self._said[-40:])}")
+                raise RuntimeError(f"{self.name}: never saw {what}:\n{''.join(self._lines[-40:])}")
             time.sleep(0.02)
 
     def _read(self) -> None:
         assert self._output.stdout
         for line in self._output.stdout:
             now = time.time()
-            self._said.append(line)
+            self._lines.append(line)
             if match := STEP.search(line):
                 self.steps.append(Step(now, int(match[2])))
 
 
 def manifest(name: str, image: str, workers: int, script: str, worker: dict[str, Any]) -> dict[str, Any]:
-    """The job; `worker` holds more fields of its workers' pods."""
+    """The MPIJob. `worker` adds fields to the workers' pods."""
     words = ["-np", str(workers), "--min-np", "1", "--max-np", str(MOST), "--host-discovery-script",
              "/etc/mpi/discover_hosts.sh", "python", script, "--steps", "1000000"]  # fmt: skip
     main = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent"}
@@ -118,7 +118,7 @@ def manifest(name: str, image: str, workers: int, script: str, worker: dict[str,
 
 
 def run(*command: str) -> str:
-    """What it printed; an error that carries its complaint if it failed."""
+    """What the command printed. If it failed, an error with its stderr."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")

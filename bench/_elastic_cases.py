@@ -1,7 +1,7 @@
-"""What happens to a training job's workers, and what is measured of it: the same on Docker and on the node."""
+"""The faults of a training job's workers, and what is measured of each: the same on Docker and on the node."""
 
-# Several faults share a job, which saves its start; a worker fails at most once in it, for horovodrun pauses a host
-# ever longer. What a case returns is told by row.
+# Several faults share a job, which saves its start. In each job a worker fails at most once, because horovodrun pauses
+# a host longer after each failure. A case returns seconds by the name of their row.
 from __future__ import annotations
 
 import time
@@ -53,7 +53,7 @@ def sizes(job: Training) -> dict[str, float]:
 
 
 def losses(job: Training, removed: str) -> dict[str, float]:
-    """From two ranks: a third is killed while it joins; once there are three, one is killed, and another removed."""
+    """From two ranks: a third is killed while it joins. Once there are three, one is killed and another removed."""
     job.scale(3)
     job.wait("a rank that joins", lambda: job.has_rank(2))
     joining = time.time()
@@ -70,7 +70,7 @@ def losses(job: Training, removed: str) -> dict[str, float]:
 
 
 def network(job: Training) -> dict[str, float]:
-    """From three ranks: a fourth worker that never answers, then one that is cut off and comes back."""
+    """From three ranks: a fourth worker never answers; then one is cut off and connected again."""
     silent = watched(job, SILENT + 1)
     found, _ = _lost(job, CUT, lambda: job.cut(1), 2)
     again = time.time()
@@ -80,7 +80,7 @@ def network(job: Training) -> dict[str, float]:
 
 
 def cut_while_joining(job: Training) -> dict[str, float]:
-    """From two ranks: a third is cut off once its program runs, and stays away."""
+    """From two ranks: a third is cut off once its program runs, and is not connected again."""
     job.scale(3)
     job.wait("a rank that joins", lambda: job.has_rank(2))
     began = time.time()
@@ -90,7 +90,7 @@ def cut_while_joining(job: Training) -> dict[str, float]:
 
 
 def briefly(job: Training) -> dict[str, float]:
-    """From three ranks: one is killed, and another cut off once the first is back."""
+    """From three ranks: one is killed, and another is cut off once the first is replaced."""
     killed, _ = _lost(job, KILLED, lambda: job.kill(1), 2)
     job.until(3, time.time(), steps=5)
     cut, _ = _lost(job, CUT, lambda: job.cut(2), 2)
@@ -98,7 +98,7 @@ def briefly(job: Training) -> dict[str, float]:
 
 
 def watched(job: Training, workers: int) -> float:
-    """The longest time without a step after a change that shall change nothing."""
+    """The longest time without a step after a request that must not disturb the training."""
     began = time.time()
     job.scale(workers)
     time.sleep(WATCHED)
@@ -109,7 +109,7 @@ def watched(job: Training, workers: int) -> float:
 
 
 def _lost(job: Training, what: str, lose: Callable[[], None], left: int) -> tuple[dict[str, float], float]:
-    """Seconds until those who are left have made a step, and when that was."""
+    """Seconds until the other ranks have made a step, and the time of that step."""
     began = time.time()
     lose()
     goes_on = job.until(left, began, steps=5)

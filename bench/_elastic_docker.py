@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from bench._elastic import TORCH, Training, manifest, run
 from bench._launch import MPIBOOT
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 class OnDocker(Training):
-    """A job of `mpiboot run --engine docker`; `name` is the job's and the beginning of its containers' names."""
+    """A job of `mpiboot run --engine docker`. The names of its containers begin with `name`, the job's name."""
 
     def scale(self, workers: int) -> None:
         run(MPIBOOT, "scale", self.name, str(workers))
@@ -37,8 +37,8 @@ class OnDocker(Training):
         self._link(worker, "up")
 
     def pid(self, worker: int) -> int:
-        ask = [docker_cli(), "inspect", "-f", "{{.State.Pid}}", self._container(worker)]
-        return int(subprocess.run(ask, capture_output=True, text=True).stdout.strip() or 0)
+        command = [docker_cli(), "inspect", "-f", "{{.State.Pid}}", self._container(worker)]
+        return int(subprocess.run(command, capture_output=True, text=True).stdout.strip() or 0)
 
     def _container(self, worker: int) -> str:
         return f"{self.name}-worker-{worker}"
@@ -49,7 +49,7 @@ class OnDocker(Training):
 
 @contextmanager
 def training(image: str, workers: int, label: str, script: str = TORCH) -> Iterator[Training]:
-    """A job that has begun to train with all of its workers."""
+    """A job that trains on all of its workers."""
     name = f"bench-elastic-{os.getpid()}-{label}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "job.json")

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "train"
-# Workers find a place only beside this pod: without it a new one waits to be scheduled.
+# Workers are scheduled only on the node of this pod. Without it a new worker stays pending.
 ROOM = "room"
 BESIDE_ROOM = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"labelSelector": {"matchLabels": {"bench": ROOM}}, "topologyKey": "kubernetes.io/hostname"}]}}
 
 
 class OnNode(Training):
-    """An MPIJob; `output` follows its launcher's log."""
+    """An MPIJob. The process `output` follows its launcher's log."""
 
     def __init__(self, api: Client, space: str, output: subprocess.Popen[str]) -> None:
         super().__init__(NAME, output)
@@ -37,7 +37,7 @@ class OnNode(Training):
         run("kill", "-KILL", str(self.pid(worker)))
 
     def remove(self, worker: int) -> None:
-        """By the API that drains a node."""
+        """Evict it, as `kubectl drain` does."""
         name = f"{NAME}-worker-{worker}"
         answer = self._api.post(f"{_pods(self._space)}/{name}/eviction", {
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self._space}})
@@ -45,7 +45,7 @@ class OnNode(Training):
             raise RuntimeError(f"the eviction: {answer.status} {answer.text[:300]}")
 
     def cut(self, worker: int) -> None:
-        """Drop all its packets without an answer: it has an address, and nothing comes back from there."""
+        """Drop all its packets: it has an address and never answers."""
         for chain in ("INPUT", "OUTPUT"):
             self._drop("-I", worker, chain)
 
@@ -61,7 +61,7 @@ class OnNode(Training):
         return next((int(pid) for task, pid, state in tasks if task in found and state == "RUNNING"), 0)
 
     def leave_no_room(self) -> None:
-        """No worker can be scheduled any more."""
+        """From now on no worker can be scheduled."""
         self._api.delete(f"{_pods(self._space)}/{ROOM}")
         wait("no room", lambda: not exists(self._api, f"{_pods(self._space)}/{ROOM}"))
 
@@ -71,7 +71,7 @@ class OnNode(Training):
 
 @contextmanager
 def training(api: Client, image: str, workers: int, script: str = TORCH) -> Iterator[OnNode]:
-    """A job that has begun to train with all of its workers, in a namespace and with an operator of its own."""
+    """A job that trains on all of its workers, in its own namespace and with its own operator."""
     with namespace(api, "elastic") as space, _operators.ours(space):
         main = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["sleep", "infinity"]}
         create(api, _pods(space), {

@@ -1,4 +1,4 @@
-"""The Docker engine that a row needs."""
+"""The Docker engine of the benchmarks that need one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from bench.harness import Unavailable
-from mpiboot.containers import NoEngineError, connect
+from mpiboot.containers.client import NoEngineError, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def engine(*images: str) -> Iterator[docker.DockerClient]:
-    """A client of the engine, on which these of our images are; Unavailable says what is missing."""
+    """A client of the engine, which has these images of ours. Raises Unavailable if something is missing."""
     try:
         client = connect()
     except NoEngineError as missing:

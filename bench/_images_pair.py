@@ -1,4 +1,4 @@
-"""Two containers of an image that know each other by SSH, without anything of mpiboot around them."""
+"""Two containers of an image that reach each other by SSH, without mpiboot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAIT = "for i in $(seq 100); do ssh w1 true && exit 0; sleep 0.1; done; exit 1"
 
 @contextmanager
 def two_containers(engine: docker.DockerClient, image: str) -> Iterator[Container]:
-    """The first of two containers, w0 and w1; from it mpirun reaches the second. Both are gone afterwards."""
+    """Start the containers w0 and w1, and yield w0, from which mpirun reaches w1. Both are removed afterwards."""
     with ExitStack() as stack:
         network = engine.networks.create(f"mpiboot-bench-{os.getpid()}-{os.urandom(3).hex()}")
         stack.callback(network.remove)
@@ -35,21 +35,21 @@ def two_containers(engine: docker.DockerClient, image: str) -> Iterator[Containe
             container.put_archive("/home/mpiuser", keys)
             container.start()
             pair.append(container)
-        code, said = execute(pair[0], ["sh", "-c", WAIT])
+        code, output = execute(pair[0], ["sh", "-c", WAIT])
         if code:
-            raise RuntimeError(f"{image}: no ssh between two containers: {said[-1000:]}")
+            raise RuntimeError(f"{image}: no ssh between two containers: {output[-1000:]}")
         yield pair[0]
 
 
 def execute(container: Container, command: list[str]) -> tuple[int, str]:
     """Exit code and output of a command in a running container."""
-    code, said = container.exec_run(command)
-    assert isinstance(said, bytes)
-    return int(code or 0), said.decode(errors="replace")
+    code, output = container.exec_run(command)
+    assert isinstance(output, bytes)
+    return int(code or 0), output.decode(errors="replace")
 
 
 def _keys() -> bytes:
-    """One pair for hosts and clients, as the peers do it, as a tar of .ssh."""
+    """A tar of .ssh with one key pair for hosts and clients, as mpi-operator makes it."""
     material = generate()
     files = {"id_rsa": material.client_private, "authorized_keys": material.client_public}
     files["id_rsa.pub"] = material.client_public

@@ -1,4 +1,4 @@
-"""`mpiboot launch` as a process, started and watched from outside."""
+"""Start `mpiboot launch` as a process and watch its output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from bench._sshds import Job
 
 MPIBOOT = str(Path(sys.executable).with_name("mpiboot"))
-# Says when it was executed, to the nanosecond, and costs about a millisecond itself.
+# Prints when it was executed, to the nanosecond, and takes about a millisecond.
 CLOCK = ("date", "+%s.%N")
 PATIENCE = 120.0
+WAITS = "workers ready after"  # in the launcher's first line about workers; tests/repo/test_bench.py keeps it true
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def directory() -> Iterator[Path]:
 
 @contextmanager
 def launching(job: Job, *command: str, **environ: str) -> Iterator[subprocess.Popen[str]]:
-    """A launcher of this job; ended afterwards if it has not."""
+    """A launcher of this job, ended after the `with` block."""
     given = {
         "MPIBOOT_HOSTFILE": str(job.hostfile),
         "MPIBOOT_ADDRESSES": str(job.addresses),
@@ -52,16 +53,16 @@ def launching(job: Job, *command: str, **environ: str) -> Iterator[subprocess.Po
 
 
 def waits(process: subprocess.Popen[str]) -> None:
-    """Returns when the launcher has said that it waits: everything is imported, and it has been quiet for a second."""
+    """Return when the launcher logs that it waits: it has imported everything, and has been quiet for a second."""
     assert process.stderr
     for line in process.stderr:
-        if "workers ready after" in line:
+        if WAITS in line:
             return
     raise RuntimeError(f"the launcher ended with code {process.wait()} before it waited")
 
 
 def executed_at(process: subprocess.Popen[str]) -> float:
-    """When the command, `CLOCK`, was executed: seconds since 1970. The launcher has ended well."""
+    """When the command `CLOCK` was executed, in seconds since 1970. The launcher ended with exit code 0."""
     out, err = process.communicate(timeout=PATIENCE)
     if process.returncode != 0:
         raise RuntimeError(f"the launcher ended with code {process.returncode}: {err.strip()}")

@@ -1,4 +1,4 @@
-"""MPIJobs whose ranks print when and where they ran: a job counts only if every worker had its rank."""
+"""MPIJobs whose ranks print when and where they run. A job counts only if every worker had its rank."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ RANK = "echo rank $(date +%s.%N) $(hostname)"
 ASK = """for index in $(seq 0 {0}); do
 until (exec 3<>/dev/tcp/{1}-worker-$index.{1}/2222) 2>/dev/null; do sleep 0.1; done
 done"""
-# What Open MPI 5 reads. mpi-operator sets only the names that Open MPI 4 read, and then all ranks run on the launcher.
+# Variables of Open MPI 5. mpi-operator sets only those of Open MPI 4, and then all ranks run on the launcher.
 REPAIR = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile", "PRTE_MCA_prte_set_default_slots": "1",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true", "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10"}
 
 
 class JobFaultError(Exception):
-    """A job failed, did not end, or ran its ranks in the wrong places."""
+    """A job failed, did not end, or ran its ranks on the wrong hosts."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How jobs are written for one operator and one image."""
+    """What differs between the jobs of one operator or image and another."""
 
     image: str
     environment: dict[str, str] = field(default_factory=dict)
     worker_command: tuple[str, ...] = ()
     keys: str = "/home/mpiuser/.ssh"
-    late: str = ""  # a worker's name ends with it: that one starts 40 s after the others
+    late: str = ""  # the worker whose name ends with this starts 40 s after the others
     annotations: dict[str, str] = field(default_factory=dict)
     spec: dict[str, str] = field(default_factory=dict)  # more fields of the job's spec
-    command: tuple[str, ...] = ()  # of the launcher, in place of one mpirun whose ranks say when and where they run
+    command: tuple[str, ...] = ()  # of the launcher; by default an mpirun whose ranks print when and where they run
     asks_first: bool = False  # the launcher has an init container that waits until each worker's sshd answers
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """When things happened, in seconds of the clock, and how often the launcher was started."""
+    """Times in seconds since 1970, and how often the launcher was started."""
 
     submitted: float
     listening: float  # the last worker's sshd accepts connections
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome:
-    """Submit, wait for the end, read the logs, delete."""
+    """Submit a job, wait for its end, read its logs and delete it."""
     path = f"{PATH.format(space)}/{name}"
     begun = time.time()
     create(api, PATH.format(space), manifest(kind, workers, name))
@@ -81,7 +81,7 @@ def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
     first = {"initContainers": [late]} if kind.late else {}
     ask = {**container, "name": "ask", "command": ["bash", "-c", ASK.format(workers - 1, name)]}
     asks = {"initContainers": [ask]} if kind.asks_first else {}
-    end = {"terminationGracePeriodSeconds": 1}  # nothing in them needs a farewell, and samples come quicker
+    end = {"terminationGracePeriodSeconds": 1}  # no program in them needs more, and the samples take less time
     metadata = {"name": name, "annotations": kind.annotations}
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata, "spec": {
         "slotsPerWorker": 1, "sshAuthMountPath": kind.keys, "runPolicy": {"cleanPodPolicy": "None"}, **kind.spec,
@@ -105,9 +105,9 @@ def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
     printed = tuple(line for pod in by_role["launcher"]
                     for _, line in log(api, space, pod["metadata"]["name"], "launcher"))
     ranks = [line.split()[1:] for line in printed if line.startswith("rank ")]
-    places = Counter(host for _, host in ranks)
-    if len(places) != workers or len(set(places.values())) != 1:
-        raise JobFaultError(f"the ranks are not one on each of {workers} workers: {dict(places)}")
+    hosts = Counter(host for _, host in ranks)
+    if len(hosts) != workers or len(set(hosts.values())) != 1:
+        raise JobFaultError(f"the ranks are not one on each of {workers} workers: {dict(hosts)}")
     listening = [when for pod in by_role["worker"] for when, line in log(api, space, pod["metadata"]["name"], "worker")
                  if "listening on 0.0.0.0" in line.lower()]
     restarts = sum(each["restartCount"] for pod in by_role["launcher"]

@@ -1,4 +1,4 @@
-"""Our operator and mpi-operator as processes beside each other, each for a namespace of its own."""
+"""Our operator and mpi-operator as processes, each for a namespace of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PEERS_PORT = 8080
 
 @contextlib.contextmanager
 def ours(namespace: str) -> Iterator[None]:
-    """Our operator with its default settings; pods reach its check-in service at the node's address."""
+    """Our operator with its default settings. Pods reach its check-in service at the node's address."""
     address = node.host(NODE)
     port, = ports.free(address, 1)
     with _running([
@@ -35,8 +35,8 @@ def ours(namespace: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def peer(namespace: str, *flags: str) -> Iterator[None]:
-    """mpi-operator, with its defaults unless flags say otherwise."""
-    # It listens there whatever it is told, and ends where somebody else does.
+    """mpi-operator, with its defaults unless `flags` change them."""
+    # It always listens on this port, and ends if the port is in use.
     if _listens(PEERS_PORT):
         raise Unavailable(f"the free TCP port {PEERS_PORT} that mpi-operator needs")
     with _running([versions.program("mpi-operator"), "-kubeConfig", str(NODE.kubeconfig), "-namespace", namespace,
@@ -47,7 +47,7 @@ def peer(namespace: str, *flags: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def kwok() -> Iterator[None]:
-    """Nodes and pods that nobody runs come to life."""
+    """Run kwok, which plays the kubelet of fake nodes."""
     with _running([versions.program("kwok"), "--kubeconfig", str(NODE.kubeconfig), "--manage-all-nodes=false",
                    "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--server-address", ""]):
         yield

@@ -1,4 +1,4 @@
-"""The image of the kind that mpi-operator's users run, built by the recipe that the tests have."""
+"""An image like those of mpi-operator's users, built by the Dockerfile of the tests."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import subprocess
 from pathlib import Path
 
 from bench.harness import Unavailable
-from mpiboot.containers import connect, docker_cli
-from mpiboot.images.base import BaseError, native
+from mpiboot.containers.client import connect, docker_cli
+from mpiboot.images.build.base import BaseError, native
 
 RECIPE = Path(__file__).resolve().parent.parent / "tests" / "foreign" / "peers"
 TAG = "mpiboot-test/peers:latest"
-SSHD = ("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config")  # a worker's command, as their manifests have it
+SSHD = ("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config")  # a worker's command in their manifests
 
 
 def peers_image() -> str:
-    """Its tag; the engine's cache makes a second build quick."""
+    """Build the image and return its tag. The engine's cache makes a second build quick."""
     engine = connect()
     try:
         base = native(engine, lambda _: None)

@@ -1,4 +1,4 @@
-"""Real sshds on loopback addresses, each of them a worker of one job."""
+"""Real sshds on loopback addresses. Each is a worker of one job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PORT = 22022  # on addresses of our own, so it is free
+PORT = 22022  # free, because no other program uses these addresses
 PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One sshd: the name in the hostfile and where it listens."""
+    """One sshd: its name in the hostfile and the address on which it listens."""
 
     name: str
     address: str
@@ -40,21 +40,21 @@ def worker(index: int, network: int = 1) -> Worker:
 
 @dataclass(frozen=True)
 class Job:
-    """What a launcher finds mounted: a hostfile and keys. The addresses file is written by the benchmark."""
+    """The files that are mounted into a launcher: a hostfile and keys. The benchmark writes the addresses file."""
 
     hostfile: Path
     ssh_dir: Path
     addresses: Path
 
     def publish(self, text: str) -> None:
-        """As an engine does: complete or not at all."""
+        """Replace the addresses file at once, as engines do."""
         fresh = self.addresses.with_suffix(".new")
         fresh.write_text(text)
         fresh.replace(self.addresses)
 
 
 def job(directory: Path, workers: int, slots: int = 1) -> Job:
-    """The files of a job whose workers' addresses are not known yet."""
+    """Write the files of a job. The addresses of its workers are published later."""
     directory.mkdir(parents=True)
     material = keys.generate()
     ssh_dir = directory / "ssh"
@@ -75,7 +75,7 @@ def job(directory: Path, workers: int, slots: int = 1) -> Job:
 
 @contextmanager
 def running(of: Job, workers: int) -> Iterator[list[Worker]]:
-    """So many sshds, all of which accept connections; ended afterwards."""
+    """Start this number of sshds and wait until all accept connections. They end after the `with` block."""
     program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
     if not program:
         raise Unavailable("sshd; get it with: make setup")

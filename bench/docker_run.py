@@ -11,13 +11,13 @@ from pathlib import Path
 from bench._engine import engine
 from bench._launch import MPIBOOT, PATIENCE
 from bench.harness import Row, Unavailable, in_turn
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 
 IMAGE = "mpiboot/openmpi:latest"
 BY_HAND = Path(__file__).with_name("_by_hand.sh")
 REPEATS = 10
-# Each rank prints its own start, in seconds since 1970. It stays a moment: Open MPI 5 loses the end of ranks that are
-# gone before all of them have started, and then hangs (with mpirun alone as well, in a few of a hundred runs).
+# Each rank prints its own start, in seconds since 1970, and sleeps: Open MPI 5 misses the end of ranks that end before
+# all of them have started, and then hangs (with mpirun alone as well, in a few of a hundred runs).
 PROGRAM = ("sh", "-c", "date +%s.%N; sleep 0.3")
 
 
@@ -38,7 +38,7 @@ def measure() -> list[Row]:
         return samples["by hand"][-1][0]
 
     ranks = in_turn(REPEATS, ours, by_hand)
-    whole = [[both[1] for both in samples[who]] for who in ("ours", "by hand")]
+    whole = [[both[1] for both in samples[way]] for way in ("ours", "by hand")]
     return [
         Row("start to first rank", "s", ranks[0], limit=1.3, beside=ranks[1], beside_what="by hand"),
         Row("start to everything removed", "s", whole[0], beside=whole[1], beside_what="by hand"),
@@ -46,12 +46,12 @@ def measure() -> list[Row]:
 
 
 def versions() -> dict[str, str]:
-    told = subprocess.run([docker_cli(), "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True)
-    return {"docker": told.stdout.strip()}
+    done = subprocess.run([docker_cli(), "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True)
+    return {"docker": done.stdout.strip()}
 
 
 def _first_rank_and_all(command: list[str]) -> tuple[float, float]:
-    """Seconds until the first of two ranks started, and until the command had ended."""
+    """Seconds until the first of two ranks started, and until the command ended."""
     path = f"{Path(docker_cli()).parent}:{os.environ['PATH']}"
     begun = time.time()
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Elastic Horovod on Docker: how soon training goes on after workers came, went, died or were cut from the network."""
+"""Elastic Horovod on Docker: how soon training continues after workers are added, removed, killed or cut off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench._elastic import TENSORFLOW
 from bench._elastic_cases import Samples, briefly, cut_while_joining, losses, network, sizes
 from bench._elastic_docker import training
 from bench._engine import engine
-from bench.horovod import versions  # noqa: F401 (what the runner asks for)
+from bench.horovod import versions  # noqa: F401 (bench/run.py calls it)
 
 if TYPE_CHECKING:
     from bench.harness import Row
@@ -20,7 +20,7 @@ TIMES = int(os.environ.get("BENCH_TIMES", "2"))
 
 
 def measure() -> list[Row]:
-    """Torch in every case, TensorFlow once where a worker is lost."""
+    """Measure every case with Torch, and the losses of workers once with TensorFlow."""
     with engine(TORCH_IMAGE, TENSORFLOW_IMAGE):
         pass
     samples = Samples()

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from bench import _operators
 from bench._cluster import Client, client, create, log, namespace, pods, remove, wait
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench.harness import Row
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
 OURS = "mpiboot/openmpi:latest"
-THEIRS = "mpiboot-bench/elastic:latest"  # the same under a name that the operator does not know as ours
+THEIRS = "mpiboot-bench/elastic:latest"  # the same image, under a name that the operator does not take for ours
 PROGRAM = Path(__file__).resolve().parent.parent / "tests" / "systems" / "d_elastic" / "horovodrun"
 ROUNDS = 4
 GOAL = 3.0
@@ -43,7 +43,7 @@ def measure() -> list[Row]:
 
 @contextmanager
 def _running(api: Client, space: str, image: str) -> Iterator[str]:
-    """The launcher's pod of a job of two workers that both are listed."""
+    """The name of the launcher's pod, once its list of hosts has both workers."""
     path = create(api, JOBS.format(space), _job(image))["metadata"]["name"]
     launcher = ""
 
@@ -60,7 +60,7 @@ def _running(api: Client, space: str, image: str) -> Iterator[str]:
 
 def _change(api: Client, space: str, launcher: str, workers: int) -> float:
     """Seconds from the patch to the launcher's line about it, both by the node's clock."""
-    time.sleep(1)  # what the change before has set going is over
+    time.sleep(1)  # until the effects of the change before are over
     seen = len(_sizes(api, space, launcher))
     began = time.time()
     patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
@@ -80,7 +80,7 @@ def _sizes(api: Client, space: str, launcher: str) -> list[int]:
 def _log(api: Client, space: str, launcher: str) -> list[tuple[float, str]]:
     try:
         return log(api, space, launcher, "main")
-    except ValueError:  # it has not started, and the answer is no log
+    except ValueError:  # the container has not started, and the answer is no log
         return []
 
 

@@ -1,4 +1,4 @@
-"""Elastic Horovod on the node: how soon training goes on after workers came, went, died, were evicted or cut off."""
+"""Elastic Horovod on the node: how soon training continues after workers are added, killed, evicted or cut off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def versions() -> dict[str, str]:
 
 
 def measure() -> list[Row]:
-    """Torch in every case, TensorFlow once where a worker is lost."""
+    """Measure every case with Torch, and the losses of workers once with TensorFlow."""
     api = client(TORCH_IMAGE, TENSORFLOW_IMAGE)
     samples = Samples()
     for _ in range(TIMES):

@@ -1,4 +1,4 @@
-"""What every row of the benchmark uses: samples, their spread, and samples taken in turn."""
+"""The rows of the benchmark: samples, their spread, and samples that are taken in turn."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-class Unavailable(Exception):  # noqa: N818  # it is no error: the machine lacks something, its text says what
+class Unavailable(Exception):  # noqa: N818  # no error: the machine lacks something, and the text says what
     """A row cannot be measured here."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One thing measured. The median counts; `limit` is the goal (README.md says how it is meant)."""
+    """One measurement. The median counts, and `limit` is the goal; README.md explains the fields."""
 
     what: str
     unit: str
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours in multiples of what was measured beside it."""
+        """Our median divided by the median of the other side."""
         return self.median / statistics.median(self.beside) if self.beside else None
 
     @property
@@ -43,7 +43,7 @@ class Row:
 
 
 def in_turn(times: int, *ways: Callable[[], float]) -> list[list[float]]:
-    """So many samples of each way, one after the other in each round, so that a noisy minute hits all alike."""
+    """Take `times` samples of each way, one after the other in each round, so that a noisy minute affects all ways."""
     samples: list[list[float]] = [[] for _ in ways]
     for _ in range(times):
         for way, into in zip(ways, samples, strict=True):

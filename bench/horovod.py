@@ -1,4 +1,4 @@
-"""Horovod images: sizes, and the time to import the framework beside the same image with nothing taken away."""
+"""Horovod images: sizes, and the time to import the framework, compared with the same image untrimmed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench._engine import engine
 from bench._images_pair import execute
 from bench._launch import MPIBOOT
 from bench.harness import Row, in_turn
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 from mpiboot.images.matrix import load
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GOALS = {"torch": 720, "tensorflow": 1350}
 REPEATS = 7
 PATIENCE = 3600
-ASK = "import time; t = time.monotonic(); import {0}, horovod.{0}; print('took', time.monotonic() - t)"
+IMPORT = "import time; t = time.monotonic(); import {0}, horovod.{0}; print('took', time.monotonic() - t)"
 
 
 def measure() -> list[Row]:
@@ -35,13 +35,13 @@ def measure() -> list[Row]:
 
 def versions() -> dict[str, str]:
     with engine() as client:
-        told = {}
+        frameworks = {}
         for framework in GOALS:
-            ask = f"import importlib.metadata as m; print(m.version('{framework.replace('flow', 'flow-cpu')}'))"
-            answer = client.containers.run(f"mpiboot/horovod-{framework}", ["python", "-c", ask], remove=True)
-            told[framework] = answer.decode().strip()
+            script = f"import importlib.metadata as m; print(m.version('{framework.replace('flow', 'flow-cpu')}'))"
+            answer = client.containers.run(f"mpiboot/horovod-{framework}", ["python", "-c", script], remove=True)
+            frameworks[framework] = answer.decode().strip()
         horovod = client.images.get("mpiboot/horovod-torch").labels["org.opencontainers.image.version"]
-        return {"docker": str(client.version()["Version"]), "horovod": horovod, **told}
+        return {"docker": str(client.version()["Version"]), "horovod": horovod, **frameworks}
 
 
 def _rows(engine: docker.DockerClient, framework: str) -> list[Row]:
@@ -51,7 +51,7 @@ def _rows(engine: docker.DockerClient, framework: str) -> list[Row]:
     with ExitStack() as stack:
         ways = [_import(stack, engine, tag, framework) for tag in (own, whole)]
         for way in ways:
-            way()  # what comes from the disk only once
+            way()  # the first import reads from the disk, which later ones do not
         ours, theirs = in_turn(REPEATS, *ways)
     return [
         Row(f"horovod-{framework} image", "MB", [sizes[own]], limit=GOALS[framework]),
@@ -62,7 +62,7 @@ def _rows(engine: docker.DockerClient, framework: str) -> list[Row]:
 
 
 def _build_whole(engine: docker.DockerClient, framework: str) -> str:
-    """The tag of the same image as its packages have it, with what we take away still in it."""
+    """Build the same image without removing parts of its packages, and return its tag."""
     row = load().get(f"horovod-{framework}")
     base = f', base = "{row.base}"' if row.base else ""
     name = f"bench-whole-{framework}"
@@ -74,7 +74,7 @@ def _build_whole(engine: docker.DockerClient, framework: str) -> str:
         path = Path(folder) / "bench.toml"
         path.write_text(table)
         _mpiboot("images", "--matrix", str(path), "build")
-    # A name that `mpiboot images list` does not know, and that stays: the next run finds its layers.
+    # This name is not in `mpiboot images list`. The image stays, so that the next run finds its layers.
     engine.images.get(f"mpiboot/{name}").tag(f"mpiboot-bench/whole-{framework}")
     versions = [tag for tag in engine.images.get(f"mpiboot/{name}").tags if tag.startswith("mpiboot/bench-")]
     subprocess.run([docker_cli(), "rmi", *versions], capture_output=True, check=False)
@@ -86,10 +86,10 @@ def _import(stack: ExitStack, engine: docker.DockerClient, tag: str, framework: 
     stack.callback(container.remove, force=True)
 
     def once() -> float:
-        code, said = execute(container, ["python", "-c", ASK.format(framework)])
+        code, output = execute(container, ["python", "-c", IMPORT.format(framework)])
         if code:
-            raise RuntimeError(f"{tag}: the import failed: {said[-2000:]}")
-        return float(said.rpartition("took ")[2])
+            raise RuntimeError(f"{tag}: the import failed: {output[-2000:]}")
+        return float(output.rpartition("took ")[2])
 
     return once
 

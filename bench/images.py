@@ -1,4 +1,4 @@
-"""Images: sizes beside the peers' recipe, a build with warm package caches, latency between two containers."""
+"""Images: sizes compared with mpi-operator's recipe, a build with warm caches, latency between two containers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bench._images_pair import execute, two_containers
 from bench._launch import MPIBOOT
 from bench._peers_image import peers_image
 from bench.harness import Row, in_turn
-from mpiboot.containers import docker_cli
-from mpiboot.images.base import bootstrap
+from mpiboot.containers.client import docker_cli
+from mpiboot.images.build.base import bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ REPEATS = 15
 HYDRA = ["-hosts", "w0,w1", "-ppn", "1"]
 PATIENCE = 600
 
-# What mpi-operator's users build, in our words: a whole Debian, SSH, then Open MPI, package lists removed.
+# What mpi-operator's users build, written by us: a whole Debian, SSH, then Open MPI, package lists removed.
 THEIRS = """
 FROM {base}
 {clean}
@@ -41,7 +41,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends openssh-server 
 RUN apt-get update && apt-get install -y --no-install-recommends openmpi-bin && rm -rf /var/lib/apt/lists/*
 {proof}
 """
-# A Debian made from packages keeps what apt downloads. This is what a registry's is told; the proof fails if it is not.
+# A Debian made from packages keeps apt's downloads. These are the settings of a registry's Debian, which removes them;
+# PROOF fails if they have no effect.
 CLEAN = r"""
 RUN clean='rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true' \
  && printf '%s { "'"$clean"'"; };\n' DPkg::Post-Invoke APT::Update::Post-Invoke >/etc/apt/apt.conf.d/docker-clean \
@@ -59,8 +60,8 @@ def measure() -> list[Row]:
 def versions() -> dict[str, str]:
     with engine() as client:
         label = "org.opencontainers.image.version"
-        told = {name: client.images.get(f"mpiboot/{name}").labels[label] for name in RUNTIMES}
-        return {"docker": str(client.version()["Version"]), **told}
+        built = {name: client.images.get(f"mpiboot/{name}").labels[label] for name in RUNTIMES}
+        return {"docker": str(client.version()["Version"]), **built}
 
 
 def _build(*names: str) -> None:
@@ -103,7 +104,7 @@ def _size(engine: docker.DockerClient, tag: str) -> float:
 
 
 def _latency(engine: docker.DockerClient) -> list[Row]:
-    """Two containers, a rank in each, by sshd and mpirun alone: what the image itself brings, with nothing set."""
+    """Two containers with a rank each, only sshd and mpirun: the latency of the image without any settings."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pairs = []
@@ -123,10 +124,10 @@ def _latency(engine: docker.DockerClient) -> list[Row]:
 
 def _pingpong(container: Container, hosts: list[str]) -> Callable[[], float]:
     def once() -> float:
-        code, said = execute(container, ["timeout", str(PATIENCE), "mpirun", "-n", "2", *hosts, "pingpong"])
+        code, output = execute(container, ["timeout", str(PATIENCE), "mpirun", "-n", "2", *hosts, "pingpong"])
         if code:
-            raise RuntimeError(f"pingpong: exit code {code}: {said[-2000:]}")
-        return float(re.findall(r"latency ([\d.]+)", said)[0])
+            raise RuntimeError(f"pingpong: exit code {code}: {output[-2000:]}")
+        return float(re.findall(r"latency ([\d.]+)", output)[0])
 
     return once
 
@@ -145,7 +146,7 @@ def _with_pingpong(folder: Path, image: str, runtime: str) -> str:
 
 
 def _build_time() -> Row:
-    """Every step of the three images runs again, under names of their own; packages come from the caches."""
+    """Run every step of the three images again, under other names. The packages come from the caches."""
     row = 'bench-{0} = {{ runtime = "{0}", accel = "cpu", kind = "runtime" }}'
     rows = "\n".join(row.format(name) for name in RUNTIMES)
     arguments = '[arguments]\nMPI4PY = "4.1.2"\nMPICH = "5.0.2"\nINTEL = "2021.19.0"\n'

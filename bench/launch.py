@@ -43,16 +43,16 @@ def measure() -> list[Row]:
 
 
 def versions() -> dict[str, str]:
-    told = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr.strip()
+    ssh = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr.strip()
     mpirun = openmpi()
     if not mpirun:
-        return {"ssh": told}
+        return {"ssh": ssh}
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
-    return {"ssh": told, "mpirun": version.splitlines()[0]}
+    return {"ssh": ssh, "mpirun": version.splitlines()[0]}
 
 
 def last_address_to_exec(job: Job, workers: list[Worker]) -> float:
-    """Both sshds are up; one address is known; the launcher waits. Then the other one is written."""
+    """Both sshds run, one address is known, and the launcher waits. The time starts when the other one is written."""
     job.publish(workers[0].line)
     with launching(job, *CLOCK) as process:
         waits(process)
@@ -72,7 +72,7 @@ def last_address_to_rank(job: Job, workers: list[Worker], mpirun: str) -> float:
 
 
 def last_check_in_to_exec(job: Job, workers: list[Worker]) -> float:
-    """The same, told by the workers themselves through a real server."""
+    """As `last_address_to_exec`, but the workers check in at a real server."""
     job.publish("")
     with _checkin.serving([worker.name for worker in workers]) as server:
         server.check_in(0, workers[0].address, _sshds.PORT)
@@ -84,7 +84,7 @@ def last_check_in_to_exec(job: Job, workers: list[Worker]) -> float:
 
 
 def start_to_first_wait(path: Path) -> float:
-    """Until the launcher's first probe arrives here: by then it waits, or is about to."""
+    """Seconds until the launcher's first probe arrives here: then it waits, or is about to."""
     with socket.create_server(("127.0.0.1", 0)) as worker:
         worker.settimeout(PATIENCE)
         job = _sshds.job(path / f"start-{time.monotonic_ns()}", 1)

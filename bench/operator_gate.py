@@ -1,4 +1,4 @@
-"""What holds a foreign launcher back until its workers serve: a scheduling gate, an init container, its creation."""
+"""Three ways to hold back a foreign launcher until its workers serve: gate, init container, late creation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 from bench import _operators
 from bench._cluster import client, namespace
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench._mpijobs import REPAIR, Kind, run
 from bench._peers_image import SSHD, peers_image
 from bench.harness import Row, in_turn
@@ -19,7 +19,7 @@ def measure() -> list[Row]:
     api = client(image)
     ways = {
         "a scheduling gate": Kind(image, {}, SSHD),
-        # What launchers do without an operator's help: the pod starts at once, and its first container asks.
+        # The way without an operator's help: the pod starts at once, and an init container waits for the workers.
         "an init container": Kind(image, REPAIR, SSHD, annotations={"mpiboot.dev/launch": "off"}, asks_first=True),
         "creation when all workers are ready": Kind(
             image, {}, SSHD, spec={"launcherCreationPolicy": "WaitForWorkersReady"}),
@@ -32,7 +32,7 @@ def measure() -> list[Row]:
             return outcome.first_rank - outcome.submitted
 
         for kind in ways.values():
-            start(kind)  # the first ones find cold caches
+            start(kind)  # the first start fills the caches
         held = in_turn(TIMES, *(lambda kind=kind: start(kind) for kind in ways.values()))
     what = "submit to first rank, 2 workers, held back by"
     gate, *others = held

@@ -1,4 +1,4 @@
-"""8 and 32 workers, from the last sshd to the first rank, beside mpi-operator, and a plain mpirun in the same pods."""
+"""8 and 32 workers: from the last sshd to the first rank, compared with mpi-operator and with a plain mpirun."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 from bench import _operators
 from bench._cluster import client, namespace
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench._mpijobs import RANK, REPAIR, Kind, Outcome, run
 from bench._peers_image import SSHD, peers_image
 from bench.harness import Row
@@ -19,7 +19,7 @@ LARGEST = max(GOALS)
 MPIRUN = f"mpirun -n {LARGEST}"
 PLAIN = ("env -i HOME=$HOME PATH=/usr/local/bin:/usr/bin:/bin mpirun --hostfile /etc/mpi/hostfile "
          f"--prtemca prte_keep_fqdn_hostnames 1 --prtemca odls_base_max_threads 0 --bind-to none -n {LARGEST}")
-# What `mpiboot launch` started runs mpirun again and again: with all that it prepared, and without any of it.
+# The command of `mpiboot launch` runs mpirun again and again: with all of the launcher's settings, and without them.
 SCRIPT = f"""
 mark() {{ echo mark $1 $(date +%s.%N); }}
 mark first; {MPIRUN} sh -c '{RANK}'
@@ -43,10 +43,10 @@ def measure() -> list[Row]:
             for _ in range(JOBS[workers]):
                 ours.append(run(api, here, kinds[workers], workers, next(names)))
                 others.append(run(api, there, repaired, workers, next(names)))
-            said = ", ".join(f"{_after(each):.2f}" for each in others)
+            seconds = ", ".join(f"{_after(each):.2f}" for each in others)
             rows.append(Row(f"{workers} workers: last sshd accepting to first rank", "s",
                             [_after(each) for each in ours], limit=goal,
-                            note=f"mpi-operator repaired beside it: {said} s"))
+                            note=f"mpi-operator repaired: {seconds} s"))
     return [*rows, *_parts(ours)]
 
 
@@ -55,7 +55,7 @@ def _after(outcome: Outcome) -> float:
 
 
 def _parts(outcomes: list[Outcome]) -> list[Row]:
-    """What of it is ours and what Open MPI's: a plain mpirun in the same pods, when all of them are long ready."""
+    """The part of Open MPI in that time: a plain mpirun in the same pods, long after all of them are ready."""
     what = f"{LARGEST} workers:"
     by_way = [_by_way(outcome) for outcome in outcomes]
     first, plain, prepared = ([seconds for ways in by_way for seconds in ways[way]]

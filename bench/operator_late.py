@@ -1,4 +1,4 @@
-"""One of two workers comes 40 s late: how soon after it the first rank runs, and how often the launcher restarted."""
+"""One of two workers starts 40 s late: the time from it to the first rank, and the restarts of the launcher."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench import _operators
 from bench._cluster import client, namespace
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench._mpijobs import REPAIR, JobFaultError, Kind, Outcome, run
 from bench._peers_image import SSHD, peers_image
 from bench.harness import Row
@@ -23,7 +23,7 @@ def measure() -> list[Row]:
     late = "worker-1"
     with (namespace(api, "place") as place, namespace(api, "gate") as gate, namespace(api, "peer") as there,
           _operators.ours(place), _operators.ours(gate), _operators.peer(there), ThreadPoolExecutor(3) as side_by_side):
-        # All three wait 40 s for their late worker, so they may as well do it at the same time.
+        # All three wait 40 s for their late worker, so they run at the same time.
         ways = {
             "in place, our image": (place, Kind(OURS, late=late)),
             "behind a gate, foreign image": (gate, Kind(theirs, {}, SSHD, late=late)),
@@ -41,7 +41,7 @@ def measure() -> list[Row]:
                 except JobFaultError as fault:
                     if way in GOALS:
                         raise
-                    faults.append(f"{way}: {fault}")  # theirs is told, and does not lose the others' numbers
+                    faults.append(f"{way}: {fault}")  # a fault of theirs becomes a note, and the other numbers stay
     rows = []
     for way, found in outcomes.items():
         if found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import _operators
 from bench._cluster import GONE, client, create, namespace, remove, wait
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench._mpijobs import PATH
 from bench.harness import Row, in_turn
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WORKERS = 1000
 NODES = 10
 TIMES = 2
-LIMIT = 600  # seconds; mpi-operator as it is allows itself 5 requests a second, which makes at least 200
+LIMIT = 600  # seconds; by default mpi-operator sends 5 requests a second, so it needs at least 200
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 
 
@@ -57,7 +57,7 @@ def all_pods_exist(api: Client, space: str, name: str = "large") -> float:
 
     def watch() -> None:
         version = before
-        while not done.is_set():  # the API server cuts off a watch that reads too slowly; then it goes on from there
+        while not done.is_set():  # the API server ends a watch that reads too slowly; a new one continues from there
             for kind, metadata in api.watch(path, version, LIMIT):
                 version = metadata.get("resourceVersion", version)
                 if kind == "ADDED" and metadata["name"] not in seen:
@@ -78,7 +78,7 @@ def all_pods_exist(api: Client, space: str, name: str = "large") -> float:
 
 
 def _warm(api: Client, space: str) -> None:
-    """A job of one worker, so that an operator which has just started is not measured while it reads its caches."""
+    """Run a job of one worker first, so that the measurement does not include the start of the operator's caches."""
     create(api, PATH.format(space), _job("warm", 1))
     path = f"/api/v1/namespaces/{space}/pods/warm-worker-0"
     wait("the first worker", lambda: api.get(path).status != GONE)
@@ -87,7 +87,7 @@ def _warm(api: Client, space: str) -> None:
 
 @contextlib.contextmanager
 def fake_nodes(api: Client) -> Iterator[None]:
-    """Nodes that exist only as objects; pods that tolerate them run at once, and nowhere."""
+    """Nodes that exist only as objects. Pods that tolerate them get the status Running at once, without a process."""
     capacity = {"cpu": "1000", "memory": "1000Gi", "pods": "1000"}
     paths: list[str] = []
     with _operators.kwok():

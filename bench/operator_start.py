@@ -1,7 +1,7 @@
 """From submitting a job to its first rank on a real node, in turn with mpi-operator and with a plain pod.
 
-The API server may refuse a kubelet the Secret of a pod that it has just been given (docs/decisions/0010): that costs
-any operator a second or two. The kubelet's log tells which starts were hit, so the others are shown for themselves too.
+The API server may refuse to give a kubelet the Secret of a pod that was just scheduled (docs/decisions/0010): that
+costs any operator a second or two. The kubelet's log shows which starts that affects; separate rows show the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench import _operators
 from bench._cluster import NODE, client, create, log, namespace, pods, remove, wait
-from bench._cluster import tested as versions  # noqa: F401 (what the runner asks for)
+from bench._cluster import tested as versions  # noqa: F401 (bench/run.py calls it)
 from bench._mpijobs import REPAIR, Kind, run
 from bench._peers_image import SSHD, peers_image
 from bench.harness import Row, in_turn
@@ -50,7 +50,7 @@ def measure() -> list[Row]:
             return starts[space][-1].seconds
 
         for space, each in ((here, kind), (there, repaired)):
-            start(space, each)  # the first one finds cold caches
+            start(space, each)  # the first start fills the caches
             starts[space].clear()
         ours, peer, pod = in_turn(
             TIMES, lambda: start(here, kind), lambda: start(there, repaired), lambda: _plain_pod(api, plain))
@@ -69,7 +69,7 @@ def _smooth(starts: list[Start]) -> list[float]:
 
 
 def _refused(since: int) -> bool:
-    """Whether the Node authorizer refused the kubelet what a pod mounts, after so many bytes of its log."""
+    """Whether the Node authorizer refused a mount of a pod to the kubelet, in its log after this many bytes."""
     with KUBELET.open("rb") as log_file:
         log_file.seek(since)
         return any(b"no relationship found" in line and b"reflector" in line for line in log_file)

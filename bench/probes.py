@@ -1,4 +1,4 @@
-"""512 real sshds on loopback addresses, none checked in: the launcher's wait beside bare banner reads."""
+"""512 real sshds on loopback addresses, none checked in: the launcher's wait compared with bare banner reads."""
 
 from __future__ import annotations
 

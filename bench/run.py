@@ -1,4 +1,4 @@
-"""Runs the benchmark: every module beside this one that has `measure()`. See README.md."""
+"""Run the benchmarks: every module in this folder that has `measure()`. See README.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 HERE = Path(__file__).resolve().parent
-# Started as a script, from anywhere: its modules are found from the root, and never hide others by a bare name.
+# As a script: import the modules from the root, so that their bare names do not hide other modules.
 sys.path[0] = str(HERE.parent)
 
 from bench.harness import Row, Unavailable  # noqa: E402
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 RESULTS = HERE / "results"
-BUSY = 0.5  # processes ready to run, for each processor: beyond it, others take time away
+BUSY = 0.5  # processes that are ready to run, for each processor: with more, other programs disturb the measurement
 HELPERS = {"run", "harness"}
 
 
 def main(argv: Sequence[str]) -> int:
-    """0 if everything could be measured, whatever came out; 1 if a module broke."""
+    """0 if everything could be measured, even if goals were missed; 1 if a module failed."""
     known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS and path.stem[0] != "_")
     parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure, default all: {', '.join(known)}")
-    parser.add_argument("--list", action="store_true", help="say what there is, measure nothing")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks and measure nothing")
     options = parser.parse_args(argv)
     if unknown := sorted(set(options.names) - set(known)):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}")
@@ -57,13 +57,13 @@ def _measure(name: str, module: ModuleType) -> int:
     except Unavailable as missing:
         print(f"  not measured: this machine lacks {missing}")
         return 0
-    except Exception:  # noqa: BLE001  # one broken module must not lose the others' numbers
+    except Exception:  # noqa: BLE001  # the other modules must still be measured
         traceback.print_exc()
         return 1
     for line in table(rows):
         print(f"  {line}")
     if load > BUSY * len(os.sched_getaffinity(0)):
-        print(f"  (the machine was busy when this began, load {load:.1f}: times are longer than they need be)")
+        print(f"  (the machine was busy at the start, load {load:.1f}: the times are longer than on a quiet machine)")
     _keep(name, rows, versions, {"took_seconds": round(time.monotonic() - begun, 1), "load_before": round(load, 1)})
     return 0
 
@@ -91,8 +91,8 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def _keep(name: str, rows: Sequence[Row], versions: dict[str, str], run: dict[str, float]) -> None:
-    """Raw samples beside what they were taken on; replaces the last ones only when complete."""
-    told = {
+    """Write the raw samples and what they depend on. The last results are replaced only by complete ones."""
+    results = {
         "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         **run,
         "machine": machine(),
@@ -101,12 +101,12 @@ def _keep(name: str, rows: Sequence[Row], versions: dict[str, str], run: dict[st
     }
     RESULTS.mkdir(exist_ok=True)
     fresh = RESULTS / f".{name}.json"
-    fresh.write_text(json.dumps(told, indent=1) + "\n")
+    fresh.write_text(json.dumps(results, indent=1) + "\n")
     fresh.replace(RESULTS / f"{name}.json")
 
 
 def machine() -> dict[str, str | int]:
-    """What the numbers depend on; nothing that would name the machine."""
+    """The properties of the machine that the numbers depend on, without its name."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -115,7 +115,7 @@ def machine() -> dict[str, str | int]:
 
 
 if __name__ == "__main__":
-    # Whoever ends it, also one that was put into the background: what it started ends with it.
+    # On both signals, also in the background, Python unwinds, and what the benchmarks started ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import subprocess
 
 HOSTS = 1000
-# After a minute without news a launcher is as quiet as it gets: it may wait for hours.
+# After a minute without a change a launcher polls as rarely as it ever does; it may wait for hours.
 QUIET_AFTER, WATCHED_FOR = 65.0, 30.0
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -24,11 +24,11 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 def measure() -> list[Row]:
     with directory() as path, ExitStack() as stack:
         names = [_sshds.worker(i).name for i in range(HOSTS)]
-        silent, refusing, told = (_sshds.job(path / name, HOSTS) for name in ("silent", "refusing", "told"))
+        silent, refusing, streamed = (_sshds.job(path / name, HOSTS) for name in ("silent", "refusing", "streamed"))
         refusing.publish("".join(_sshds.worker(i, network=2).line for i in range(HOSTS)))
         server = stack.enter_context(_checkin.serving(names))
         waiting = {
-            "the stream calls them pending": stack.enter_context(launching(told, "true", **server.environ)),
+            "the stream calls them pending": stack.enter_context(launching(streamed, "true", **server.environ)),
             "no address is known": stack.enter_context(launching(silent, "true")),
             "all refuse connections": stack.enter_context(launching(refusing, "true")),
         }

@@ -1,4 +1,4 @@
-"""The commands that run inside containers. The only file of the story that prints or decides the exit code."""
+"""The commands that run inside containers. Only this file prints results and returns exit codes to the system."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def main(argv: list[str]) -> int:
     try:
         parsed = options.parse(name, rest, os.environ)
         if parsed.help:
-            print(options.help_text(name), end="")
-            return 0
+            return _printed(options.help_text(name))
         if name == "worker":
             from mpiboot.bootstrap import worker
 
             return worker.run(config.worker(parsed, os.environ), os.environ, log)
-        from mpiboot.bootstrap import story
+        from mpiboot.bootstrap import launcher
 
-        commands = {"launch": story.launch, "wait": story.wait, "hosts": story.hosts}
-        return commands[name](config.launcher(parsed, os.environ), os.environ, log)
+        settings = config.launcher(parsed, os.environ)
+        if name == "hosts":
+            return _printed(launcher.hosts(settings, os.environ, log))
+        return (launcher.launch if name == "launch" else launcher.wait)(settings, os.environ, log)
     except UserError as error:
-        from mpiboot.bootstrap import termination
+        from mpiboot.bootstrap.process import termination
 
         log(str(error))
         termination.write(str(error))
@@ -39,8 +40,23 @@ def main(argv: list[str]) -> int:
         return 130
 
 
+def _printed(text: str) -> int:
+    """Write the text to stdout and return 0. A reader that stops early, like `head`, is no error."""
+    if sys.stdout is None:
+        return 0
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the flush at the end
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise OSError(error.errno, error.strerror, "stdout") from error
+    return 0
+
+
 def log(text: str) -> None:
-    with suppress(OSError):  # whoever read it is gone; the job goes on
+    with suppress(OSError):  # the reader of stderr has gone; the job goes on
         print(f"mpiboot: {text}", file=sys.stderr, flush=True)
 
 

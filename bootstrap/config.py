@@ -1,12 +1,11 @@
-"""Options and environment become one frozen value, or one error that names all that is bad."""
+"""Options and environment become one frozen value, or one error that names everything that is wrong."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.bootstrap.data import Data
-from mpiboot.job import elastic
 from mpiboot.job.errors import UserError
+from mpiboot.job.values import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +14,15 @@ if TYPE_CHECKING:
     from mpiboot.job.elastic import Elastic
 
 
-class ConfigError(UserError):
-    """A setting is wrong."""
+_SHOWN = 60  # characters of a setting that is wrong
+
+
+class Data(NamedTuple):
+    """What to fetch and what to store: FROM and TO, or None. `keys` is a directory of files, or empty."""
+
+    download: tuple[str, str] | None
+    upload: tuple[str, str] | None
+    keys: str
 
 
 class CheckIn(NamedTuple):
@@ -28,7 +34,7 @@ class CheckIn(NamedTuple):
 
 
 class BootConfig(NamedTuple):
-    """What a launcher was told."""
+    """The settings of a launcher."""
 
     hostfile: str
     hostfile_is_default: bool
@@ -42,7 +48,6 @@ class BootConfig(NamedTuple):
     forward: tuple[str, ...]
     strict_placement: bool
     checkin: CheckIn | None
-    implementation: str
     events: str
     data: Data
     end_workers: bool
@@ -56,11 +61,13 @@ class BootConfig(NamedTuple):
     @property
     def size(self) -> Elastic | None:
         """How small and how large an elastic job may be; None: all of its workers are needed."""
+        from mpiboot.job import elastic  # a worker does not need it
+
         return elastic.of_words(self.command, self.min_workers)
 
 
 class WorkerConfig(NamedTuple):
-    """What a worker was told. `number` is -1 where nobody counted the workers."""
+    """The settings of a worker. `number` is -1 where MPIBOOT_INDEX is not set."""
 
     ssh_dir: str
     port: int
@@ -82,15 +89,14 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
         hostfile_is_default=not environ.get("MPIBOOT_HOSTFILE") and values["hostfile"] == "/etc/mpi/hostfile",
         addresses=values["addresses"],
         ssh_dir=values["ssh_dir"],
-        init_timeout=_number(values["init_timeout"], "--init-timeout", "seconds", problems),
-        min_workers=int(_number(values["min_workers"], "--min-workers", "workers", problems, whole=True)),
+        init_timeout=_seconds(values["init_timeout"], "--init-timeout", problems),
+        min_workers=_whole(values["min_workers"], "--min-workers", "workers", problems),
         probe=values["probe"],
         verify_hosts=values["host_keys"] == "verify",
-        user=values["user"],
+        user=_user(values["user"], problems),
         forward=tuple(values.get("forward_env", "").replace(",", " ").split()),
         strict_placement=_switch(values.get("strict_placement", "")),
         checkin=_checkin(environ, problems),
-        implementation=environ.get("MPIBOOT_IMPLEMENTATION", ""),
         events=environ.get("MPIBOOT_EVENTS", ""),
         data=_data(values, problems),
         end_workers=_switch(values.get("end_workers", "")),
@@ -103,24 +109,24 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
 def worker(parsed: Parsed, environ: Mapping[str, str]) -> WorkerConfig:
     """The worker's configuration."""
     values, problems = parsed.values, list[str]()
-    port = int(_number(values["port"], "--port", "a port number", problems, whole=True))
+    port = _whole(values["port"], "--port", "a port number", problems)
     if not problems and not 1 <= port <= 65535:
         problems.append(f"--port must be from 1 to 65535, is {port}")
     checkin = _checkin(environ, problems)
-    index = int(_number(environ.get("MPIBOOT_INDEX") or "-1", "MPIBOOT_INDEX", "a number", problems, whole=True))
+    index = _index(environ, problems)
     if checkin and index < 0 and not problems:
         problems.append("MPIBOOT_CHECKIN is set, but MPIBOOT_INDEX, this worker's number, is not")
     config = WorkerConfig(
         ssh_dir=values["ssh_dir"],
         port=port,
-        listen=values["listen"],
+        listen=_listen(values["listen"], problems),
         checkin=checkin,
         number=index,
         uid=environ.get("MPIBOOT_POD_UID", ""),
         address=environ.get("MPIBOOT_POD_IP", ""),
         data=_data(values, problems),
         launcher=values["launcher"],
-        init_timeout=_number(values["init_timeout"], "--init-timeout", "seconds", problems),
+        init_timeout=_seconds(values["init_timeout"], "--init-timeout", problems),
     )
     _refuse(problems)
     return config
@@ -144,16 +150,53 @@ def _data(values: Mapping[str, str], problems: list[str]) -> Data:
     return Data(download, upload, values.get("data_keys", ""))
 
 
-def _number(text: str, what: str, unit: str, problems: list[str], *, whole: bool = False) -> float:
+def _seconds(text: str, what: str, problems: list[str]) -> float:
     try:
-        value = float(int(text)) if whole else float(text)
+        value = float(text) if text.isascii() else -1.0
     except ValueError:
-        problems.append(f"{what} must be {'a whole number' if whole else 'a number'} ({unit}), is {text!r}")
+        problems.append(f"{what} must be a number (seconds), is {_shown(text)}")
         return 0.0
-    if not (-1 if what == "MPIBOOT_INDEX" else 0) <= value < float("inf"):
-        problems.append(f"{what} must be 0 or more ({unit}), is {text}")
+    if not 0 <= value < float("inf"):
+        problems.append(f"{what} must be 0 or more (seconds), is {_shown(text)}")
         return 0.0
     return value
+
+
+def _whole(text: str, what: str, unit: str, problems: list[str]) -> int:
+    value = natural(text.removeprefix("-"))
+    if value is None:
+        problems.append(f"{what} must be a whole number ({unit}), is {_shown(text)}")
+    elif value and text.startswith("-"):
+        problems.append(f"{what} must be 0 or more ({unit}), is {text}")
+    else:
+        return value
+    return 0
+
+
+def _index(environ: Mapping[str, str], problems: list[str]) -> int:
+    text = environ.get("MPIBOOT_INDEX", "")
+    return _whole(text, "MPIBOOT_INDEX", "this worker's number", problems) if text else -1
+
+
+def _user(text: str, problems: list[str]) -> str:
+    if text:
+        from mpiboot.bootstrap.hosts import is_user
+
+        if not is_user(text):
+            problems.append(f"--user must be a user's name, is {_shown(text)}")
+    return text
+
+
+def _listen(text: str, problems: list[str]) -> str:
+    numbers = [natural(part) for part in text.split(".")]
+    ipv4 = len(numbers) == 4 and all(number is not None and number < 256 for number in numbers)
+    if text and ":" not in text and not ipv4:  # sshd checks IPv6 addresses
+        problems.append(f"--listen must be an IP address of this host, is {_shown(text)}")
+    return text
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 def _switch(text: str) -> bool:
@@ -162,4 +205,4 @@ def _switch(text: str) -> bool:
 
 def _refuse(problems: list[str]) -> None:
     if problems:
-        raise ConfigError("; ".join(problems))
+        raise UserError("; ".join(problems))

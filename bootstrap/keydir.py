@@ -1,19 +1,16 @@
-"""The directory in which a job's SSH keys are mounted: found, and read with an error that says what to do."""
+"""Finds the directory in which a job's SSH keys are mounted, and reads them. Errors say what to do."""
 
 from __future__ import annotations
 
 import os
 import stat
 
+from mpiboot.bootstrap.files import read_text
 from mpiboot.job.errors import UserError
-from mpiboot.job.keyfiles import ANY_USERS, PRIVATE
+from mpiboot.job.names import ANY_USERS, PRIVATE
 
-# Where manifests and images put keys when nobody says where. mpiuser is the user of our images and of the peers'.
+# Where manifests and images put keys by default. mpiuser is the user in our images and in those of mpi-operator.
 USUAL = ("~/.ssh", "/home/mpiuser/.ssh", "/root/.ssh")
-
-
-class KeysError(UserError):
-    """Keys are missing, or cannot be read."""
 
 
 def find(explicit: str, wanted: str) -> str:
@@ -30,12 +27,11 @@ def read(directory: str, name: str) -> str | None:
     if name == PRIVATE and not os.access(path, os.R_OK) and os.access(f"{directory}/{ANY_USERS}", os.R_OK):
         path = f"{directory}/{ANY_USERS}"
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        return read_text(path, strict=True)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise KeysError(f"cannot read {path}: {_why(path, error)}") from error
+        raise UserError(f"cannot read {path}: {_why(path, error)}") from error
 
 
 def _why(path: str, error: Exception) -> str:
@@ -45,11 +41,11 @@ def _why(path: str, error: Exception) -> str:
     if not isinstance(error, PermissionError):
         return f"{error.strerror}; {me}"
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return f"{error.strerror} on its directory; {me}; mount the keys elsewhere and set MPIBOOT_SSH_DIR"
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     return (
-        f"{error.strerror}; {me}, the file belongs to user {found.st_uid} with mode {mode:04o}; "
+        f"{error.strerror}; {me}, the file belongs to user {status.st_uid} with mode {mode:04o}; "
         "mount the Secret with defaultMode 0444, or set an fsGroup and 0440"
     )

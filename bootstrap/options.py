@@ -1,12 +1,11 @@
-"""The options of `mpiboot launch`, `wait`, `hosts` and `worker`: one table, from which parser, help and docs derive."""
+"""The options of `mpiboot launch`, `wait`, `hosts` and `worker`: one table for the parser, the help and the docs."""
 
-# A parser of our own, because click takes 50 ms to import: that is time in which a job could have started.
+# A parser of our own: click takes 50 ms to import, and the job could have started in that time.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.job.errors import UserError
-from mpiboot.job.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ LAUNCHER = ("launch", "wait", "hosts")
 
 
 class Option(NamedTuple):
-    """One option. Without `metavar` it is a switch. The environment variable counts where the option is not given."""
+    """One option. Without `metavar` it is a switch. The environment variable applies if the option is not given."""
 
     flag: str
     variable: str
@@ -41,89 +40,87 @@ class Command(NamedTuple):
 
 OPTIONS = (
     Option("--hostfile", "MPIBOOT_HOSTFILE", "FILE", "/etc/mpi/hostfile",
-           "The workers' names and slots, in the dialect of any MPI.", LAUNCHER),
+           "The workers' names and slots, in the form of any MPI.", LAUNCHER),
     Option("--addresses", "MPIBOOT_ADDRESSES", "FILE", "",
-           "Lines 'NAME ADDRESS [PORT [USER]]'; read again whenever it changes. Without it names go to DNS.", LAUNCHER),
+           "Lines 'NAME ADDRESS [PORT [USER]]'; read again when it changes. Without this file DNS resolves the names.",
+           LAUNCHER),
     Option("--ssh-dir", "MPIBOOT_SSH_DIR", "DIR", "",
            "Where the job's SSH keys are mounted. Empty: the first of ~/.ssh, /home/mpiuser/.ssh and /root/.ssh that "
            "holds keys.", (*LAUNCHER, "worker")),
     Option("--init-timeout", "MPIBOOT_INIT_TIMEOUT", "SECONDS", "300",
-           "How long workers may take until their SSH answers; then exit 124. Time in which a worker is known to wait "
-           "for a machine or an image does not count.", LAUNCHER),
+           "How long the workers may take until their SSH answers; then exit 124. The time in which a worker waits for "
+           "a machine or an image does not count, if the operator reports it.", LAUNCHER),
     Option("--min-workers", "MPIBOOT_MIN_WORKERS", "N", "0",
-           "Start as soon as N workers are ready, and keep the list of hosts current after that (elastic jobs). "
-           "0: as many as --min-np of the command needs; all of them if the job is not elastic.", LAUNCHER),
+           "Elastic jobs: start when N workers are ready, and update the list of hosts from then on. 0: as many as "
+           "the command's --min-np needs, or all workers if the job is not elastic.", LAUNCHER),
     Option("--probe", "MPIBOOT_PROBE", "HOW", "banner",
-           "How a worker that did not check in is tried. banner: its SSH greeting; all: log in to every worker; "
+           "How to probe a worker that did not check in. banner: read its SSH greeting; all: log in to every worker; "
            "none: an address is enough.", LAUNCHER, ("banner", "all", "none")),
     Option("--host-keys", "MPIBOOT_HOST_KEYS", "HOW", "verify",
-           "verify: a worker must show the job's host key. off: any key will do.", LAUNCHER, ("verify", "off")),
+           "verify: a worker must show the job's host key. off: accept any host key.", LAUNCHER, ("verify", "off")),
     Option("--user", "MPIBOOT_SSH_USER", "NAME", "",
-           "Whom to log in as. Empty: as the addresses, the check-in or the image's SSH configuration say.", LAUNCHER),
+           "The SSH user on the workers. Empty: from the addresses, the check-in or the image's SSH configuration.",
+           LAUNCHER),
     Option("--forward-env", "MPIBOOT_FORWARD_ENV", "NAMES", "",
-           "Environment variables that go to every rank, separated by commas or blanks; 'NCCL_*' stands for all that "
-           "begin so.", ("launch",)),
+           "Environment variables to pass to every rank, separated by commas or blanks; 'NCCL_*' stands for all that "
+           "begin with NCCL_.", ("launch",)),
     Option("--strict-placement", "MPIBOOT_STRICT_PLACEMENT", "", "",
-           "End the job if all its ranks run on the launcher though other hosts have slots. Otherwise only warn.",
+           "End the job if all its ranks run on the launcher although other hosts have slots. Default: only warn.",
            ("launch",)),
     Option("--end-workers", "MPIBOOT_END_WORKERS", "", "",
-           "When the command has ended, tell the workers to end, too. For workers that nobody else looks after.",
+           "End the workers when the command has ended. For workers without an operator.",
            ("launch",)),
     Option("--launcher", "MPIBOOT_LAUNCHER", "HOST", "",
-           "End when this host, the launcher, is gone: when DNS has not known it for 30 s. For workers that nobody "
-           "else looks after.", ("worker",)),
+           "Exit when the launcher HOST is gone: when its name has not resolved for 30 s. For workers without an "
+           "operator.", ("worker",)),
     Option("--init-timeout", "MPIBOOT_INIT_TIMEOUT", "SECONDS", "300",
-           "How long the launcher that --launcher names may take to come; then exit 124.", ("worker",)),
+           "How long to wait for the launcher that --launcher names; then exit 124.", ("worker",)),
     Option("--download-from", "MPIBOOT_DOWNLOAD_FROM", "URI", "",
-           "s3://BUCKET/PREFIX to fetch before anything else; goes with --download-to.", ("launch", "worker")),
-    Option("--download-to", "MPIBOOT_DOWNLOAD_TO", "DIR", "", "Where to put it.", ("launch", "worker")),
+           "s3://BUCKET/PREFIX to download first; needs --download-to.", ("launch", "worker")),
+    Option("--download-to", "MPIBOOT_DOWNLOAD_TO", "DIR", "", "The directory for the download.", ("launch", "worker")),
     Option("--upload-from", "MPIBOOT_UPLOAD_FROM", "DIR", "",
-           "What to store when the command has ended, or a worker's launcher; goes with --upload-to.",
+           "The directory to upload when the command has ended, or the worker's launcher; needs --upload-to.",
            ("launch", "worker")),
-    Option("--upload-to", "MPIBOOT_UPLOAD_TO", "URI", "", "s3://BUCKET/PREFIX for it.", ("launch", "worker")),
+    Option("--upload-to", "MPIBOOT_UPLOAD_TO", "URI", "", "s3://BUCKET/PREFIX for the upload.", ("launch", "worker")),
     Option("--data-keys", "MPIBOOT_DATA_KEYS", "DIR", "",
-           "A mounted Secret: files AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL and the like. Empty: "
-           "what boto3 finds by itself.", ("launch", "worker")),
+           "A mounted Secret with files AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL and so on. Empty: "
+           "boto3 looks for credentials by itself.", ("launch", "worker")),
     Option("--port", "MPIBOOT_PORT", "PORT", "2222",
-           "The port on which SSH listens.", ("worker",)),
+           "The port of sshd.", ("worker",)),
     Option("--listen", "MPIBOOT_LISTEN", "ADDRESS", "",
-           "The address on which SSH listens. Empty: all.", ("worker",)),
+           "The IP address on which sshd listens. Empty: all addresses.", ("worker",)),
 )  # fmt: skip
 
 COMMANDS = (
-    Command("launch", "Wait for the workers, then run a command and end as it ends.",
+    Command("launch", "Wait for the workers, run a command, and exit with its exit code.",
             "mpiboot launch [OPTIONS] [--] COMMAND [ARGUMENT...]", (
-                ("the command's own", "it ran; 128+N if signal N ended it"),
+                ("the command's own", "the command ran; 128+N if signal N ended it"),
                 ("2", "the options, the hostfile or the keys are wrong"),
-                ("74", "data could not be fetched or stored"),
+                ("74", "the data could not be downloaded or uploaded"),
                 ("124", "the workers were not ready in time"),
                 ("125", "mpiboot ended the job: a worker was lost, or --strict-placement"),
                 ("126", "the command cannot be executed"),
                 ("127", "the command was not found"))),
     Command("wait", "Wait for the workers and do nothing else.", "mpiboot wait [OPTIONS]", (
-                ("0", "they are ready"),
+                ("0", "the workers are ready"),
                 ("2", "the options, the hostfile or the keys are wrong"),
                 ("124", "the workers were not ready in time"),
                 ("128+N", "signal N ended the wait"))),
     Command("hosts", "Print the workers that are ready now, as HOST:SLOTS.", "mpiboot hosts [OPTIONS]", (
-                ("0", "printed, even if it is none"),
+                ("0", "the list was printed, even if it is empty"),
                 ("2", "the options or the hostfile are wrong"))),
-    Command("worker", "Serve SSH to the launcher until told to stop.", "mpiboot worker [OPTIONS]", (
-                ("0", "its launcher is gone"),
+    Command("worker", "Serve SSH to the launcher until a signal ends it.", "mpiboot worker [OPTIONS]", (
+                ("0", "the launcher is gone"),
                 ("128+N", "signal N ended it"),
                 ("2", "the options or the keys are wrong"),
-                ("74", "data could not be fetched or stored"),
-                ("124", "its launcher did not come in time"),
-                ("other", "sshd's own, if it ended by itself"))),
+                ("74", "the data could not be downloaded or uploaded"),
+                ("124", "the launcher did not start in time"),
+                ("other", "sshd's exit code, if sshd ended by itself"))),
 )  # fmt: skip
 
 
-class OptionError(UserError):
-    """The command line is wrong; names all that is wrong with it."""
-
-
 class Parsed(NamedTuple):
-    """Every option of the command by its key, given or not, and the words of the command to run."""
+    """The value of every option of the command by its key, and the words of the command to run."""
 
     values: Mapping[str, str]
     command: tuple[str, ...]
@@ -139,7 +136,7 @@ def command_named(name: str) -> Command:
 
 
 def parse(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
-    """The command line `mpiboot NAME ARGV...`: an option given beats its variable, which beats the default."""
+    """The command line `mpiboot NAME ARGV...`. An option overrides its variable, which overrides the default."""
     known = {option.flag: option for option in options_of(name)}
     values = {o.key: environ.get(o.variable, "") or o.default for o in known.values()}
     problems: list[str] = []
@@ -153,6 +150,8 @@ def parse(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
         flag, equals, value = word.partition("=")
         option = known.get(flag)
         if option is None:
+            from mpiboot.job.suggestions import nearest
+
             problems.append(f"unknown option {flag}{nearest(flag, known)}")
         elif not option.metavar:
             values[option.key] = value or "1"
@@ -168,7 +167,7 @@ def parse(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
     if words and name != "launch" and not problems:
         problems.append(f"'mpiboot {name}' runs no command, but was given {words[0]!r}")
     if problems:
-        raise OptionError("; ".join(problems) + f"; see: mpiboot {name} --help")
+        raise UserError("; ".join(problems) + f"; see: mpiboot {name} --help")
     return Parsed(values, tuple(words))
 
 

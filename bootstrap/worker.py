@@ -1,6 +1,6 @@
-"""`mpiboot worker`: an sshd for the launcher, as whoever this is, and the duties of process 1 while it runs."""
+"""`mpiboot worker`: runs an sshd for the launcher, as any user, and does the duties of process 1 meanwhile."""
 
-# sshd is started before anything is imported that it does not need: workers are what launchers wait for.
+# The worker starts sshd before it imports what sshd does not need: the launcher waits for the workers.
 from __future__ import annotations
 
 import errno
@@ -10,20 +10,21 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.bootstrap import keydir, listening, private, reaper, spawn
-from mpiboot.bootstrap.signals import DONE, Signals
+from mpiboot.bootstrap import files, keydir
+from mpiboot.bootstrap.process import listening, reaper, spawn
+from mpiboot.bootstrap.process.signals import DONE, Signals
 from mpiboot.job.errors import UserError
-from mpiboot.job.keyfiles import AUTHORIZED_KEYS, HOST_KEY, PRIVATE
+from mpiboot.job.names import AUTHORIZED_KEYS, HOST_KEY, PRIVATE
 from mpiboot.ssh.server import SECRETS, WORKER_VARIABLE, Server, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from socket import socket
 
-    from mpiboot.bootstrap.alone import Alone
     from mpiboot.bootstrap.config import WorkerConfig
+    from mpiboot.bootstrap.launcher_watch import LauncherWatch
 
-# Long enough for ranks that write a last file, short enough for whoever waits for the pod to go.
+# Long enough for ranks that write a last file, short enough for users who wait for the pod to end.
 ENDING_MAY_TAKE = 5.0
 CHECKIN_MAY_TAKE = 600.0
 _NEEDED = {6: "SETGID", 7: "SETUID", 18: "SYS_CHROOT"}  # capability number -> name
@@ -39,28 +40,31 @@ class Keys(NamedTuple):
 def run(config: WorkerConfig, environ: Mapping[str, str], log: Callable[[str], None]) -> int:
     """Serves until SIGTERM or SIGINT (128+N), until its launcher is gone (0), or until sshd ends by itself (its code).
 
-    A worker that is told to end has not succeeded: of a pod that ended with 0 Kubernetes forgets that it was evicted.
+    A signal is not a success: Kubernetes forgets that a pod was evicted if the pod ended with 0.
     """
     keys = read_keys(config.ssh_dir, environ)
     _check_capabilities()
     port, claim = _own_port(config, log)
-    home = private.fresh("worker", traversable=True)
+    home = files.fresh_directory("worker", traversable=True)
     signals = Signals((signal.SIGTERM, signal.SIGINT, *((DONE,) if config.launcher else ())))
     try:
         # A worker is ready when its data is here.
-        config.data.fetch(environ, signals)
+        if config.data.download:
+            from mpiboot.bootstrap.data import move
+
+            move.fetch(config.data.download, config.data.keys, environ, signals)
         sshd = _start(keys, config._replace(port=port), home, environ)
         reaper.adopt_orphans()
         return _serve(sshd, config._replace(port=port), environ, signals, log)
     finally:
         signals.close()
-        private.remove(home)
+        files.remove_directory(home)
         if claim:
             claim.close()
 
 
 def read_keys(explicit: str, environ: Mapping[str, str]) -> Keys:
-    """The keys, or one line that says which is missing and where it was looked for."""
+    """The keys, or an error that names the missing key and the directories that were searched."""
     if environ.get(AUTHORIZED_KEYS):
         return Keys(environ[AUTHORIZED_KEYS], environ.get(HOST_KEY) or None)
     directory = keydir.find(explicit, "authorized_keys")
@@ -69,14 +73,14 @@ def read_keys(explicit: str, environ: Mapping[str, str]) -> Keys:
         where = directory or ", ".join(keydir.USUAL)
         what = "is empty" if authorized is not None else "is missing"
         raise UserError(
-            f"authorized_keys {what} (in {where}), so nobody could log in; "
-            "mount the job's SSH keys there, or say where they are: MPIBOOT_SSH_DIR or --ssh-dir"
+            f"authorized_keys {what} (in {where}), so the launcher could not log in; "
+            "mount the job's SSH keys there, or set MPIBOOT_SSH_DIR or --ssh-dir"
         )
     return Keys(authorized, keydir.read(directory, PRIVATE))
 
 
 def _check_capabilities() -> None:
-    """Root without these can start sshd, but then every login would fail with a riddle."""
+    """Without these capabilities root can start sshd, but every login fails with an error that names no cause."""
     if os.geteuid() != 0:
         return
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
@@ -85,17 +89,17 @@ def _check_capabilities() -> None:
     if lacking:
         raise UserError(
             f"root without the capabilities {', '.join(lacking)} cannot serve SSH logins; "
-            "add them, or run as another user (runAsUser: 1000), who needs none"
+            "add them, or run as another user (runAsUser: 1000), which needs none"
         )
 
 
 def _own_port(config: WorkerConfig, log: Callable[[str], None]) -> tuple[int, socket | None]:
-    """A port for sshd, and what keeps other workers from it: the UDP port of the same number.
+    """A port for sshd, and a socket that reserves it: on the UDP port of the same number.
 
-    On a host's network two workers may start at once. Both find the port free, and when one's sshd cannot have it the
-    other's listens there already, and looks like its own.
+    Two workers may start at once on a host's network. Both find the port free. The second sshd cannot bind it, yet a
+    check succeeds, because the first sshd listens there.
     """
-    if config.checkin is None:  # nobody would learn of another port
+    if config.checkin is None:  # launchers would not learn another port
         if listening.on(config.port, config.listen):
             raise UserError(f"port {config.port} is in use already; choose another: MPIBOOT_PORT or --port")
         return config.port, None
@@ -108,7 +112,7 @@ def _own_port(config: WorkerConfig, log: Callable[[str], None]) -> tuple[int, so
             claim.bind((config.listen, port))
             free = not listening.on(port, config.listen)
         except OSError as error:
-            free = error.errno != errno.EADDRINUSE  # no IPv4, a low port: sshd will tell what is wrong, if it is
+            free = error.errno != errno.EADDRINUSE  # no IPv4, or a low port: sshd reports what is wrong
         if free:
             if port != config.port:
                 log(f"port {config.port} is in use already (host network?); SSH listens on {port} instead")
@@ -124,15 +128,16 @@ def _start(keys: Keys, config: WorkerConfig, home: str, environ: Mapping[str, st
     if keys.host is None:
         _make_host_key(f"{home}/host_key", environ)
     else:
-        private.write(f"{home}/host_key", keys.host if keys.host.endswith("\n") else f"{keys.host}\n")
-    private.write(f"{home}/authorized_keys", keys.authorized, 0o444)  # root's sshd reads it as the user who logs in
+        files.write(f"{home}/host_key", keys.host if keys.host.endswith("\n") else f"{keys.host}\n")
+    # an sshd of root reads this file as the user who logs in
+    files.write(f"{home}/authorized_keys", keys.authorized, 0o444)
     ranks_get = {**environ, WORKER_VARIABLE: str(os.getpid())} if config.launcher else environ
     server = Server(
         config.port, f"{home}/host_key", f"{home}/authorized_keys", ranks_get, config.listen, _knows_penalties(program)
     )
-    private.write(f"{home}/sshd_config", configuration(server))
+    files.write(f"{home}/sshd_config", configuration(server))
     if os.geteuid() == 0:
-        # Some images lack it. If it cannot be made, sshd itself says what it misses.
+        # Some images lack this directory. If the worker cannot make it, sshd says that it is missing.
         with suppress(OSError):
             os.makedirs("/run/sshd", 0o755, exist_ok=True)
     inherited = {name: value for name, value in environ.items() if name not in SECRETS}
@@ -140,7 +145,7 @@ def _start(keys: Keys, config: WorkerConfig, home: str, environ: Mapping[str, st
 
 
 def _sshd() -> str:
-    """sshd insists on its full path; a user's PATH often lacks sbin."""
+    """sshd must be started by its full path, and a user's PATH often lacks sbin."""
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin:/sbin"
     try:
         return os.path.abspath(spawn.find("sshd", path))
@@ -149,9 +154,9 @@ def _sshd() -> str:
 
 
 def _knows_penalties(program: str) -> bool:
-    """Whether this sshd has the option PerSourcePenalties: it does not start with one it does not know.
+    """Whether this sshd knows the option PerSourcePenalties: sshd does not start with an unknown option.
 
-    Its keywords stand in the program as text; older versions have no way to be asked, and asking costs a process.
+    The program's file holds its keywords as text. Older versions cannot list them, and asking costs a process.
     """
     try:
         with open(program, "rb") as file:
@@ -172,7 +177,7 @@ def _serve(
 ) -> int:
     started = time.monotonic()
     if config.checkin:
-        # Takes 10 ms, in which sshd gets ready. Afterwards the launcher would wait for it.
+        # This import takes 10 ms. Here it runs while sshd starts; later the launcher would wait for it.
         import mpiboot.checkin.client  # noqa: F401
     while not listening.on(config.port, config.listen):
         code = _ended(sshd)
@@ -180,45 +185,52 @@ def _serve(
             log(f"sshd ended with code {code} before it listened on port {config.port}; its reason is above")
             return code or 1
         signals.wait(0.002)
-        if told := _told_to_end(signals):
+        if ending := _ending(signals):
             _end(sshd, signals)
-            return 0 if told == DONE else 128 + told
+            return 0 if ending == DONE else 128 + ending
     took = time.monotonic() - started
     log(f"SSH listens on {config.listen or 'all addresses'} port {config.port} after {took:.2f} s")
     if config.checkin:
         _check_in(config, log)
-    launcher = _launcher(config, log)
+    launcher = _watch_launcher(config, log)
     while True:
         signals.wait(None)
-        told = _told_to_end(signals)
+        ending = _ending(signals)
         code = _ended(sshd)
-        if told:
+        if ending:
             _end(sshd, signals)
-            if told == DONE and launcher:
-                log(f"{launcher.why()}; this worker ends")
-                config.data.store(environ, signals)
-            return 0 if told == DONE else 128 + told
+            if ending == DONE and launcher:
+                log(f"{launcher.end_reason()}; this worker ends")
+                _store_data(config, environ, signals)
+            return 0 if ending == DONE else 128 + ending
         if code is not None:
             log(f"sshd ended with code {code}")
             return code or 1
 
 
-def _launcher(config: WorkerConfig, log: Callable[[str], None]) -> Alone | None:
-    """Who looks whether the launcher is still there, if that is this worker's business."""
+def _store_data(config: WorkerConfig, environ: Mapping[str, str], signals: Signals) -> None:
+    if config.data.upload:
+        from mpiboot.bootstrap.data import move
+
+        move.store(config.data.upload, config.data.keys, environ, signals)
+
+
+def _watch_launcher(config: WorkerConfig, log: Callable[[str], None]) -> LauncherWatch | None:
+    """Watches the launcher, if --launcher names one."""
     if not config.launcher:
         return None
-    from mpiboot.bootstrap.alone import Alone
+    from mpiboot.bootstrap.launcher_watch import LauncherWatch
 
-    return Alone(config.launcher, config.init_timeout, log)
+    return LauncherWatch(config.launcher, config.init_timeout, log)
 
 
-def _told_to_end(signals: Signals) -> int:
-    """The first signal that says so, or 0."""
+def _ending(signals: Signals) -> int:
+    """The first signal that ends the worker, or 0."""
     return next((number for number in signals.take() if number != signal.SIGCHLD), 0)
 
 
 def _ended(pid: int) -> int | None:
-    """Collects every child that ended; the code of this one, if it did."""
+    """Collects all children that ended. Returns the exit code of this one if it is among them."""
     code = None
     for event in reaper.reap():
         if event.pid == pid and isinstance(event, reaper.Ended):
@@ -227,7 +239,7 @@ def _ended(pid: int) -> int | None:
 
 
 def _end(sshd: int, signals: Signals) -> None:
-    """Everything that runs here is told to end, and made to if it does not."""
+    """Send SIGTERM to every process in the worker, and SIGKILL to those that are left after a while."""
     deadline = time.monotonic() + ENDING_MAY_TAKE
     for pid in (sshd, *reaper.descendants(os.getpid())):
         reaper.send(pid, signal.SIGTERM)

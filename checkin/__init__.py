@@ -1,1 +1,1 @@
-"""How workers report that they accept connections, and how launchers hear of it: docs/checkin.md."""
+"""How workers report that they accept connections, and how launchers receive that: docs/checkin.md."""

@@ -1,4 +1,4 @@
-"""Which connection has to go when there are too many that have not said yet who they are."""
+"""Which connection the server closes when too many have not proven yet that they belong to a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """At most `limit` unproven connections. One too many costs the crowding source its oldest, and nobody else."""
+    """At most `limit` unproven connections. One too many closes the oldest of the source that has most."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,7 +21,7 @@ class Admission:
         return self._count
 
     def enter(self, source: str, key: object, cut: Callable[[], None]) -> None:
-        """`cut` is called, once, if this connection has to go."""
+        """Admit a connection. `cut` is called, once, if the connection has to be closed."""
         self._by_source.setdefault(source, OrderedDict())[key] = cut
         self._count += 1
         if self._count > self._limit:

@@ -1,4 +1,4 @@
-"""What the server must be told, by whoever knows the jobs: the operator, or a test."""
+"""What the check-in server asks the program that knows the jobs: the operator, or a test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mpiboot.checkin.picture import View
+    from mpiboot.checkin.roster import View
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """`uid` tells a job from an earlier one of the same name; `token` is the secret its pods were given."""
+    """`uid` differs from that of an earlier job of the same name; `token` is the secret of the job's pods."""
 
     uid: str
     token: str = field(repr=False)
@@ -21,10 +21,10 @@ class Authority(Protocol):
     """Knows the jobs. `job` is NAMESPACE/NAME and comes from the network: it may name anything."""
 
     async def credentials(self, job: str) -> Credentials | None:
-        """Who may speak for the job; None if there is no such job.
+        """What a request for the job must prove; None if there is no such job.
 
-        Asked once for each job, then only for tokens that do not match, and never twice at once for the same job.
-        May ask an API server; should answer from memory for a job that it knows not to exist.
+        Called once for each job, then only for tokens that do not match, and never twice at once for the same job.
+        It may ask an API server. It should answer from memory for a job that it knows not to exist.
         """
 
     def view(self, job: str) -> View | None:

@@ -1,4 +1,4 @@
-"""What the bootstrap uses: `post` for a worker, `Stream` for a launcher. Imports little: process 1 waits for it."""
+"""What the bootstrap uses: `post` for a worker, `Stream` for a launcher. It imports little: process 1 waits for it."""
 
 from mpiboot.checkin.messages import Report, WorkerState
 from mpiboot.checkin.post import Posted, post

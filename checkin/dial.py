@@ -1,4 +1,4 @@
-"""A connection to whichever address answers first, and one exchange over it. Plain sockets: imports stay cheap."""
+"""A connection to the address that answers first, and one exchange over it. Plain sockets: imports stay cheap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWER_WITHIN = 5.0
 
 
 class DialError(OSError):
-    """Nobody there, or not one who speaks this protocol; one line says why."""
+    """No server answers, or what answers does not speak this protocol. The text is one line."""
 
 
 class Address(NamedTuple):
@@ -52,7 +52,7 @@ def resolve(urls: Iterable[str]) -> list[Address]:
 
 
 def connect(addresses: Sequence[Address], within: float) -> tuple[Address, socket.socket]:
-    """All are dialled at once, the first to answer wins: a dead replica costs nothing while another lives."""
+    """The first connection that succeeds. All are tried at once: a dead replica costs no time while another lives."""
     waiting: dict[int, tuple[Address, socket.socket]] = {}
     errors: list[str] = []
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""What is said: a worker's report, and the lines of a launcher's stream. Pure text and values; no I/O."""
+"""The messages: a worker's report, and the lines of a launcher's stream. Pure text and values; no I/O."""
 
 # Named tuples, not dataclasses: those import `inspect`, and this is read at the start of process 1.
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MAX_REASON = 500
 
 
 class MessageError(ValueError):
-    """The text is not a message of this protocol; says which field, and why."""
+    """The text is not a message of this protocol. The error names the field and the reason."""
 
 
 class Report(NamedTuple):
-    """A worker's word that its sshd accepts connections.
+    """A worker's report that its sshd accepts connections.
 
     `uid` names the pod, `start` this start of its worker process: either one changes when the worker restarted.
     """
@@ -41,13 +41,13 @@ class Report(NamedTuple):
 class WorkerState(NamedTuple):
     """One worker as the server sees it.
 
-    ready: it checked in. running: its container runs, nothing heard yet (`address` may be known: probe it).
+    ready: it checked in. running: its container runs, and it has not checked in (`address` may be known: probe it).
     pending: its container does not run yet, `reason` says why. failed: it ended, `reason` says how.
     unknown: the server knows nothing about it, for example just after its own start.
     """
 
     name: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody misses here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
     state: State
     address: str = ""
     port: int = 0

@@ -1,4 +1,4 @@
-"""The worker's end: tell every replica of the server that this worker accepts connections."""
+"""The worker's end: report to every replica of the server that this worker accepts connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.checkin import messages, pauses, wire
+from mpiboot.checkin import messages, retry_pauses, wire
 from mpiboot.checkin.dial import ANSWER_WITHIN, CONNECT_WITHIN, Address, DialError, connect, exchange, resolve
 
 if TYPE_CHECKING:
@@ -14,54 +14,54 @@ if TYPE_CHECKING:
 
     from mpiboot.checkin.messages import Report
 
-# What repeating cannot mend. 403 is not among them: a server that has just started may not know the job yet.
+# What no repetition changes. 403 is not among them: a server that has just started may not know the job yet.
 _FINAL = frozenset({400, 404, 405, 409, 411, 413, 431})
 
 
 class Posted(NamedTuple):
-    """Which addresses took the report, and the last word of those that did not."""
+    """Which addresses took the report, and the last error of those that did not."""
 
     accepted: tuple[str, ...]
     failures: tuple[str, ...]
 
 
 def post(urls: Sequence[str], job: str, index: int, report: Report, token: str, deadline: float) -> Posted:
-    """Tell every address behind `urls` that this worker accepts connections; blocks until all know, or the deadline.
+    """Report to all addresses behind `urls` that this worker accepts connections; blocks until then, or the deadline.
 
     `job` is NAMESPACE/NAME, `deadline` a `time.monotonic()` value. An empty `report.address` becomes the address from
-    which this machine reaches the server. Each replica keeps its own picture, hence every address; one that is
-    silent does not hold up the others. Raises `wire.WireError` for a malformed url, job or token, nothing else.
+    which this machine reaches the server. Each replica keeps its own roster, hence every address; one that does
+    not answer does not delay the others. Raises `wire.WireError` for a malformed url, job or token, nothing else.
     """
     wire.check_target(urls, job, token)
-    told: dict[Address, str] = {}  # to an empty text if accepted, to the reason if refused for good
-    pause = pauses.FIRST
+    settled: dict[Address, str] = {}  # an empty text if accepted, the reason if refused for good
+    pause = retry_pauses.FIRST
     while True:
         failed: dict[str, str] = {}
         try:
             addresses = resolve(urls)
         except DialError as error:
             addresses, failed[""] = [], str(error)
-        attempt = _Attempt(job, index, report, token, deadline, told, failed)
-        attempt.at_all(address for address in addresses if address not in told)
+        attempt = _Attempt(job, index, report, token, deadline, settled, failed)
+        attempt.at_all(address for address in addresses if address not in settled)
         left = deadline - time.monotonic()
         if not failed or left <= 0:
             break
-        time.sleep(min(pauses.jittered(pause), left))
-        pause = pauses.after(pause)
-    refused = {str(address): reason for address, reason in told.items() if reason}
+        time.sleep(min(retry_pauses.jittered(pause), left))
+        pause = retry_pauses.after(pause)
+    refused = {str(address): reason for address, reason in settled.items() if reason}
     failures = (f"{where}: {why}" if where else why for where, why in (refused | failed).items())
-    return Posted(tuple(str(address) for address, reason in told.items() if not reason), tuple(failures))
+    return Posted(tuple(str(address) for address, reason in settled.items() if not reason), tuple(failures))
 
 
 class _Attempt(NamedTuple):
-    """One try at some addresses, all at once. Each of them lands in `told` or in `failed`."""
+    """One try at some addresses, all at once. Each of them ends in `settled` or in `failed`."""
 
     job: str
     index_: int
     report: Report
     token: str
     deadline: float
-    told: dict[Address, str]
+    settled: dict[Address, str]
     failed: dict[str, str]
 
     def at_all(self, addresses: Iterable[Address]) -> None:
@@ -73,18 +73,18 @@ class _Attempt(NamedTuple):
 
     def _at(self, address: Address) -> None:
         try:
-            status, text = self._say(address)
+            status, text = self._send(address)
         except DialError as error:
             self.failed[str(address)] = str(error)
             return
         if status < 300:
-            self.told[address] = ""
+            self.settled[address] = ""
         elif status in _FINAL:
-            self.told[address] = f"{status} {text}"
+            self.settled[address] = f"{status} {text}"
         else:
             self.failed[str(address)] = f"{status} {text}"
 
-    def _say(self, address: Address) -> tuple[int, str]:
+    def _send(self, address: Address) -> tuple[int, str]:
         left = max(0.1, self.deadline - time.monotonic())
         with connect([address], min(CONNECT_WITHIN, left))[1] as sock:
             sock.settimeout(min(ANSWER_WITHIN, left))

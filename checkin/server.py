@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from mpiboot.checkin import messages, wire
 from mpiboot.checkin.admission import Admission
-from mpiboot.checkin.complaints import Complaints
-from mpiboot.checkin.picture import NoSuchWorkerError, ReplacedError
-from mpiboot.checkin.room import STALLED_FOR, Room
+from mpiboot.checkin.job_room import STALLED_FOR, JobRoom
+from mpiboot.checkin.refusal_log import RefusalLog
+from mpiboot.checkin.roster import NoSuchWorkerError, ReplacedError
 from mpiboot.checkin.wire import Request, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpiboot.checkin.authority import Authority, Credentials
-    from mpiboot.checkin.picture import View
+    from mpiboot.checkin.roster import View
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _SPARE_FILES = 256  # of the process' limit, for everything that is not an unpro
 
 
 class CheckinServer:
-    """Takes workers' reports and streams them to launchers. Not thread-safe: all calls from the loop it started in."""
+    """Takes workers' reports and streams them to launchers. Not thread-safe: call it from the loop that started it."""
 
     def __init__(
         self,
@@ -52,21 +52,21 @@ class CheckinServer:
         self._beat_every, self._request_within = beat_every, request_within
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._admission = Admission(max(16, min(max_unproven, files - _SPARE_FILES)))
-        self._complaints = Complaints(log)
-        self._rooms: dict[str, Room] = {}
+        self._refusals = RefusalLog(log)
+        self._rooms: dict[str, JobRoom] = {}
         self._questions: dict[str, asyncio.Task[Credentials | None]] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str | None = None, port: int = 0) -> int:
-        """Listens, by default on every address; returns the port, which the system chooses if `port` is 0."""
+        """Listen, by default on every address. Returns the port, which the system chooses if `port` is 0."""
         sock = _listen(host, port)
         # The stream's own limit is what makes a head of a gigabyte stop: beyond it, `readuntil` gives up.
         self._server = await asyncio.start_server(self._connected, sock=sock, limit=wire.MAX_HEAD, backlog=BACKLOG)
         return int(sock.getsockname()[1])
 
     async def close(self) -> None:
-        """Stops listening and drops every connection; launchers go to another replica."""
+        """Stop listening and close every connection; launchers connect to another replica."""
         if self._server:
             self._server.close()
         tasks = [*self._connections, *self._questions.values()]
@@ -75,12 +75,12 @@ class CheckinServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def observe(self, job: str, view: View) -> None:
-        """The job as it is now; cheap when nothing changed, and for jobs that nobody has asked about."""
+        """Take in the job as it is now. Cheap when nothing changed, and for jobs without a launcher or a report."""
         if room := self._rooms.get(job):
             room.observe(view)
 
     def forget(self, job: str) -> None:
-        """The job is no more."""
+        """Close the job's streams: the job is deleted."""
         if room := self._rooms.pop(job, None):
             room.close()
 
@@ -94,9 +94,9 @@ class CheckinServer:
         try:
             await self._serve(source, reader, writer)
         except (OSError, TimeoutError):
-            pass  # the peer went, or stalled: its own affair
+            pass  # the peer closed the connection, or stalled
         except asyncio.CancelledError:
-            pass  # close() ends this task; nobody awaits it but close() itself
+            pass  # close() ends this task, and only close() awaits it
         finally:
             self._admission.leave(source, writer)
             self._connections.discard(task)
@@ -123,8 +123,8 @@ class CheckinServer:
             _prepare_for_a_long_time(writer)
             await room.follow(reader, writer)
 
-    async def _admit(self, request: Request) -> tuple[Room, int | None]:
-        """The room the request may enter, and the worker it speaks for; None for a launcher's stream."""
+    async def _admit(self, request: Request) -> tuple[JobRoom, int | None]:
+        """The job's room, and the worker that sent the request; None for a launcher's stream."""
         target = wire.parse_worker_path(request.path)
         job = target[0] if target else wire.parse_stream_path(request.path)
         if job is None:
@@ -138,21 +138,21 @@ class CheckinServer:
             raise WireError(413, f"a body may have {messages.MAX_BODY if target else 0} bytes")
         return await self._enter(job, request.token), target[1] if target else None
 
-    async def _enter(self, job: str, token: str) -> Room:
+    async def _enter(self, job: str, token: str) -> JobRoom:
         room = self._rooms.get(job)
         if room and _same(room.credentials.token, token):
             return room
         credentials = await self._ask(job) if token else None
-        # The same answer whether there is no such job or its token is another: nobody learns names by guessing.
+        # The same answer for a job that does not exist and for a wrong token: no client learns names by guessing.
         if credentials is None or not _same(credentials.token, token):
             raise WireError(403, "no such job, or not its token")
-        room = self._rooms.get(job)  # someone else may have opened it while we asked
+        room = self._rooms.get(job)  # another request may have made it meanwhile
         if room is None or room.credentials != credentials:
             view = self._authority.view(job)
             if view is None:
                 raise WireError(403, "no such job, or not its token")
             self.forget(job)
-            room = self._rooms[job] = Room(credentials, view, self._beat_every)
+            room = self._rooms[job] = JobRoom(credentials, view, self._beat_every)
         return room
 
     async def _ask(self, job: str) -> Credentials | None:
@@ -164,16 +164,16 @@ class CheckinServer:
             question.add_done_callback(partial(self._answered, job))
         try:
             return await asyncio.shield(question)
-        except Exception as error:  # whatever the authority met, the client shall come again
+        except Exception as error:  # for any failure of the authority the client must try again
             raise WireError(503, f"cannot look up the job now ({type(error).__name__})") from error
 
     def _answered(self, job: str, question: asyncio.Task[Credentials | None]) -> None:
         del self._questions[job]
         if not question.cancelled():
-            question.exception()  # seen: those who asked may have left meanwhile
+            question.exception()  # marks it as read: the requests that wait for it may have ended
 
     async def _take_report(
-        self, room: Room, worker: int, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, room: JobRoom, worker: int, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if request.expects_continue:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -190,7 +190,7 @@ class CheckinServer:
             raise WireError(409, str(error)) from None
 
     def _cut(self, source: str, writer: asyncio.StreamWriter) -> None:
-        self._complaints.about(source, 429, "too many connections at once without a request")
+        self._refusals.log(source, 429, "too many connections at once without a request")
         writer.transport.abort()
 
     async def _refuse(
@@ -198,12 +198,12 @@ class CheckinServer:
     ) -> None:
         if writer.transport.is_closing():
             return
-        self._complaints.about(source, error.status, str(error))
+        self._refusals.log(source, error.status, str(error))
         await _answer(wire.form_answer(error.status, str(error)), reader, writer)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The request's head; None if the peer went without a word, as port checks do."""
+    """The request's head; None if the peer closed without sending anything, as port checks do."""
     try:
         head = await reader.readuntil(wire.END_OF_HEAD)
     except asyncio.IncompleteReadError as error:
@@ -216,7 +216,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Request | None:
 
 
 async def _answer(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send it and end. Reads on for a moment: closing over unread bytes would reset the connection and lose it."""
+    """Send the answer and end. Read on for a moment: unread bytes would make the close a reset, and lose the answer."""
     writer.write(answer)
     if writer.can_write_eof():
         writer.write_eof()

@@ -1,4 +1,4 @@
-"""The launcher's end: a picture of the job that keeps itself current, whatever happens to servers and connections."""
+"""The launcher's end: the roster of the job, kept up to date whatever happens to servers and connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.checkin import messages, pauses, wire
+from mpiboot.checkin import messages, retry_pauses, wire
 from mpiboot.checkin.dial import ANSWER_WITHIN, CONNECT_WITHIN, Address, DialError, connect, read_head, resolve
 from mpiboot.checkin.messages import BEAT_EVERY, WorkerState
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
-SILENT_FOR = 2.5 * BEAT_EVERY  # two beats missed: the peer is gone, whatever TCP believes
+SILENT_FOR = 2.5 * BEAT_EVERY  # two beats missed: the peer is gone, also if TCP still shows a connection
 
 
 class Snapshot(NamedTuple):
-    """All that is known now; `workers` is empty until a server has spoken.
+    """All that is known now; `workers` is empty until a server has answered.
 
-    While not connected, `workers` is the last picture and `error` says why there is none newer.
+    While not connected, `workers` is the last roster and `error` is the reason why there is none newer.
     """
 
     workers: tuple[WorkerState, ...]
@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
 
 
 class Stream:
-    """The picture of one job, kept up to date by a thread that reconnects by itself, to any address behind `urls`.
+    """The roster of one job, kept up to date by a thread that reconnects to any address behind `urls`.
 
     For a selectors loop: `fileno()` is readable when `poll()` has news.
     Raises `wire.WireError` for a malformed url, job or token when made, nothing later.
@@ -68,7 +68,7 @@ class Stream:
             return self._latest
 
     def close(self) -> None:
-        """Ends the thread and the connection; may be called twice."""
+        """End the thread and the connection; may be called twice."""
         with self._lock:
             if self._closing.is_set():
                 return
@@ -86,14 +86,14 @@ class Stream:
         self.close()
 
     def _run(self) -> None:
-        pause = pauses.FIRST
+        pause = retry_pauses.FIRST
         while not self._closing.is_set():
-            heard = self._one_round()
-            pause = pauses.FIRST if heard else pauses.after(pause)
-            self._closing.wait(pauses.jittered(pause))
+            received = self._one_round()
+            pause = retry_pauses.FIRST if received else retry_pauses.after(pause)
+            self._closing.wait(retry_pauses.jittered(pause))
 
     def _one_round(self) -> bool:
-        """Try each address once, quickest first; True if one of them sent a picture before it was lost."""
+        """Try each address once, quickest first; True if one of them sent a roster before the connection was lost."""
         try:
             candidates = resolve(self._urls)
         except DialError as error:
@@ -108,20 +108,20 @@ class Stream:
             candidates.remove(address)
             try:
                 with sock:
-                    heard = self._follow(address, sock)
+                    received = self._follow(address, sock)
             finally:
                 self._socket = None
-            if heard:
+            if received:
                 return True
         return False
 
     def _follow(self, address: Address, sock: socket.socket) -> bool:
-        """Read one connection to its end; True if it sent a picture."""
+        """Read one connection to its end; True if it sent a roster."""
         with self._lock:
             if self._closing.is_set():
                 return False
             self._socket = sock
-        heard = False
+        received = False
         try:
             sock.settimeout(ANSWER_WITHIN)
             sock.sendall(wire.form_request("GET", wire.stream_path(self._job), address.name, self._token))
@@ -132,7 +132,7 @@ class Stream:
             while True:
                 *lines, rest = rest.split(b"\n")
                 for line in lines:
-                    heard = self._take(line) or heard
+                    received = self._take(line) or received
                 if len(rest) > messages.MAX_LINE:
                     raise DialError("a line without end")
                 more = sock.recv(262144)
@@ -143,14 +143,14 @@ class Stream:
             self._lost(f"{address}: silent")
         except (OSError, ValueError) as error:  # ValueError: not this protocol
             self._lost(f"{address}: {error}")
-        return heard
+        return received
 
     def _take(self, text: bytes) -> bool:
         line = messages.parse_line(text)
         if line is None or line.kind == "beat":
             return False
-        told = {w.index: _merged(self._workers.get(w.index), w) for w in line.workers}
-        self._workers = told if line.kind == "snapshot" else self._workers | told
+        sent = {w.index: _merged(self._workers.get(w.index), w) for w in line.workers}
+        self._workers = sent if line.kind == "snapshot" else self._workers | sent
         workers = tuple(self._workers[i] for i in sorted(self._workers))
         self._publish(Snapshot(workers, connected=True))
         return True
@@ -168,12 +168,12 @@ class Stream:
                 os.write(self._waker, b"x")
 
 
-def _merged(known: WorkerState | None, told: WorkerState) -> WorkerState:
-    """What a worker itself said outlives a server that restarted and has not heard it."""
-    knows_less = told.state in ("unknown", "running")
-    if known and known.ready and known.name == told.name and knows_less and told.uid in ("", known.uid):
+def _merged(known: WorkerState | None, sent: WorkerState) -> WorkerState:
+    """The worker's state. Its own report stays valid when a restarted server has not received it."""
+    knows_less = sent.state in ("unknown", "running")
+    if known and known.ready and known.name == sent.name and knows_less and sent.uid in ("", known.uid):
         return known
-    return told
+    return sent
 
 
 def _hang_up(sock: socket.socket) -> None:

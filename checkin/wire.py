@@ -1,4 +1,4 @@
-"""How it is said: the little of HTTP/1.1 that both sides need, as pure functions over bytes."""
+"""The part of HTTP/1.1 that both sides use, as pure functions over bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STREAM = re.compile(rf"/v1/jobs/({_JOB})/stream")
 
 
 class WireError(ValueError):
-    """The other side does not speak as agreed. `status` is what a server answers to it."""
+    """The other side breaks the protocol. `status` is what a server answers."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -69,7 +69,7 @@ def parse_base(url: str) -> Base:
 
 
 def check_target(urls: Iterable[str], job: str, token: str) -> None:
-    """Raises for what a request could not carry: better at once than in a thread that retries."""
+    """Raise WireError for what a request cannot carry: better at once than in a thread that retries."""
     for url in urls:
         parse_base(url)
     if not _JOB_NAME.fullmatch(job):
@@ -109,7 +109,7 @@ def parse_request(head: bytes) -> Request:
     if len(words) != 3 or not words[2].startswith("HTTP/"):
         raise WireError(400, "not an HTTP request")
     if not words[2].startswith("HTTP/1."):
-        raise WireError(505, "only HTTP/1.1 is spoken here")
+        raise WireError(505, "this server knows only HTTP/1.1")
     headers = _headers(fields)
     if "transfer-encoding" in headers:
         raise WireError(411, "a body needs a Content-Length")

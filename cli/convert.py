@@ -8,16 +8,18 @@ import click
 @click.command
 @click.option("-f", "--file", "path", required=True, metavar="FILE", help="Manifest of an MPIJob; - reads stdin.")
 @click.option("--gpus-per-node", type=click.IntRange(min=1), default=8, show_default=True, metavar="N",
-              help="GPUs of a node, for v1alpha1 jobs that do not say.")  # fmt: skip
+              help="GPUs of a node, for v1alpha1 jobs without gpusPerNode.")  # fmt: skip
 def convert(path: str, gpus_per_node: int) -> int:
-    """Print a job of any version as v2beta1, with a comment at each thing that changed or was dropped.
+    """Print a job of any version as v2beta1, with a comment at each field that changed or was dropped.
 
-    Comments of the file itself are not kept. Exit codes: 0 printed; 2 the job could not run as it is, or the file is
+    Example: mpiboot convert -f old.yaml > new.yaml. Comments of the file itself are lost.
+
+    Exit codes: 0 printed; 2 the job could not run as it is, or the file is
     no manifest.
     """
     from mpiboot.engines import request
-    from mpiboot.job import manifest
-    from mpiboot.job.convert import convert as converted
+    from mpiboot.job.check.convert import convert as converted
+    from mpiboot.job.read import manifest
     from mpiboot.job.settings import Settings
 
     source = "stdin" if path == "-" else path

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
-from mpiboot.cli.table import Table, TableGroup
+from mpiboot.cli.lazy_commands import LazyGroup, Table
 from mpiboot.job.errors import UserError
-from mpiboot.job.words import did_you_mean
+from mpiboot.job.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from mpiboot.job.prototypes.prototype import Manifests, Prototype
 
 # name -> where it lives, what it makes. Only the one that is asked for is imported.
 PROTOTYPES: Table = {
-    "mpi-operator": ("mpiboot.controller.prototype:OPERATOR", "The operator's installation."),
+    "mpi-operator": ("mpiboot.controller.install.prototype:OPERATOR", "The operator's installation."),
     "mpi-job-simple": ("mpiboot.job.prototypes.mpi_job:SIMPLE", "An MPIJob for a number of GPUs."),
     "mpi-job-custom": ("mpiboot.job.prototypes.mpi_job:CUSTOM", "An MPIJob of so many workers with GPUs."),
     "openmpi": ("mpiboot.job.prototypes.openmpi:OPENMPI", "Plain pods that need no operator."),
@@ -26,7 +26,7 @@ EXIT_CODES = "Exit codes: 0 printed; 2 a parameter is wrong, and nothing is prin
 
 
 class OneLine(click.Command):
-    """A command whose every mistake is told in one line."""
+    """A command that reports each mistake in one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -39,11 +39,10 @@ class OneLine(click.Command):
             raise UserError(f"{self.name}: {error.format_message()}") from None
 
 
-class Prototypes(TableGroup):
+class Prototypes(LazyGroup):
     """A command for each prototype, with an option for each of its parameters."""
 
-    table = PROTOTYPES
-    section = "Prototypes"
+    sections: ClassVar = {"Prototypes": PROTOTYPES}
 
     def command_of(self, name: str, entry: Prototype) -> click.Command:
         return command(name, entry)
@@ -58,7 +57,9 @@ class Prototypes(TableGroup):
 
 @click.group(cls=Prototypes, subcommand_metavar="PROTOTYPE NAME [--PARAMETER VALUE]...")
 def generate() -> None:
-    """Print the manifests of a prototype, with ksonnet's words: mpiboot generate mpi-job-simple NAME --gpus 16.
+    """Print the manifests of a prototype, with the parameters of its ksonnet package.
+
+    Example: mpiboot generate mpi-job-simple NAME --gpus 16.
 
     Pipe them to `kubectl apply -f -`, or to `mpiboot run -f -`. Exit codes: 0 printed; 2 a prototype or a parameter is
     wrong, and nothing is printed.
@@ -74,9 +75,9 @@ def command(name: str, prototype: Prototype) -> click.Command:
                          show_default=each.default is not None)
             for each in prototype.parameters
         ),
-        click.Option(["--name", "name"], metavar="NAME", help="The name, where it is to differ from NAME."),
+        click.Option(["--name", "name"], metavar="NAME", help="The name of the objects, if it is not NAME."),
         click.Option(["-n", "--namespace", "namespace"], metavar="NAME", default="",
-                     help="Namespace of the objects.  [default: kubectl's own, or default where it has to be known]"),
+                     help="Namespace of the objects.  [default: kubectl's own, else default]"),
         click.Option(["-o", "--output", "form"], type=click.Choice(["yaml", "json"]), default="yaml",
                      show_default=True, help="Form of the output."),
         click.Option(["--describe", "describe"], is_flag=True, help="Print the parameters and their defaults."),
@@ -94,11 +95,11 @@ def run(
         return 0
     if not component:
         raise UserError(f"{prototype.name} needs a name: mpiboot generate {prototype.name} NAME [--PARAMETER VALUE]...")
-    from mpiboot.job.prototypes.given import ABSENT, Given
+    from mpiboot.job.prototypes.parameter_values import ABSENT, ParameterValues
 
     texts = {key: ABSENT if value is None else value for key, value in values.items()}
-    made = prototype.make(Given(name or component, namespace, texts))
-    # As one text: whatever goes wrong before has printed nothing.
+    made = prototype.make(ParameterValues(name or component, namespace, texts))
+    # As one text: an error before this line has printed nothing.
     text = as_yaml(made) if form == "yaml" else as_json(made)
     print(text, end="")
     if form == "json":
@@ -117,15 +118,10 @@ def description(prototype: Prototype) -> str:
 
 
 def as_yaml(made: Manifests) -> str:
-    """The objects as documents, after comments with what is to be known about them."""
-    try:
-        import yaml
-    except ImportError:
-        raise UserError("writing YAML needs PyYAML: pip install 'mpiboot[run]'; or use -o json") from None
-    from mpiboot.job.prototypes.text import dumper
+    """The objects as documents, after comments with notes about them."""
+    from mpiboot.job.yaml_text import dumped
 
-    documents = yaml.dump_all(list(made.objects), Dumper=dumper(yaml), sort_keys=False, width=120, allow_unicode=True)
-    return "".join(f"# {note}\n" for note in made.notes) + str(documents)
+    return "".join(f"# {note}\n" for note in made.notes) + dumped(*made.objects)
 
 
 def as_json(made: Manifests) -> str:

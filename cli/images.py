@@ -1,4 +1,4 @@
-"""`mpiboot images`: the matrix of images, from the command line."""
+"""`mpiboot images`: the commands that build, list, publish and check images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiboot.cli.lazy_commands import Group
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 EXIT_CODES = "Exit codes: 0 done, 2 wrong input or nothing to work with, 130 stopped by Ctrl-C."
 
 
-class _Group(click.Group):
-    """`check` brings testinfra along, which the others need not wait for."""
+class _Group(Group):
+    """The group imports `check` late: `check` imports testinfra, and the other commands need not wait for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), "check"])
@@ -26,11 +27,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name != "check":
             return super().get_command(ctx, cmd_name)
-        try:
-            command = importlib.import_module("mpiboot.cli.images_check").check
-        except ModuleNotFoundError as error:
-            text = f"images check needs the Python package {error.name}; pip install 'mpiboot[images]'"
-            raise UserError(text) from error
+        command = importlib.import_module("mpiboot.cli.images_check").check
         assert isinstance(command, click.Command)
         return command
 
@@ -51,19 +48,19 @@ def images(ctx: click.Context, matrix: Path | None) -> None:
 @images.command("list", epilog=EXIT_CODES)
 @click.pass_obj
 def list_(matrix: Path | None) -> None:
-    """List the images of the table: what they are made of, and what this machine's engine has of them."""
-    from mpiboot.images.listing import table
+    """List the images of the table with their bases, and what this machine's engine has of each."""
+    from mpiboot.images.build.listing import table
 
-    click.echo(table(_table(matrix)))
+    click.echo(table(_table(matrix), lambda text: click.echo(f"mpiboot: {text}", err=True)))
 
 
 @images.command(epilog=EXIT_CODES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--accel", metavar="WORD", help="Only images for this accelerator: cpu, cuda, rocm.  [default: any]")
 @click.option("--base", metavar="IMAGE", help="Add SSH and MPI to this Debian or Ubuntu image.  [default: the table's]")
-@click.option("--tag", metavar="TAG", help="What to call the image that is built with --base.  [default: none]")
-@click.option("--fresh", is_flag=True, help="Get, or make, Debian's base image anew.  [default: off]")
-@click.option("--again", is_flag=True, help="Run every step, even if its result is there.  [default: off]")
+@click.option("--tag", metavar="TAG", help="Name of the image that --base makes.  [default: none]")
+@click.option("--fresh", is_flag=True, help="Get or make Debian's base image again.  [default: off]")
+@click.option("--again", is_flag=True, help="Run every step, even if the cache has its result.  [default: off]")
 @click.pass_obj
 def build(
     matrix: Path | None,
@@ -75,44 +72,46 @@ def build(
     fresh: bool,
     again: bool,
 ) -> None:
-    """Build images, each after its base, side by side where possible.
+    """Build images: each after its base, several at once where possible.
 
-    Without NAME: all that the table does not mark as built only when named.
+    Without NAME, it builds all images except those that the table marks as only_when_named.
     """
-    from mpiboot.containers import connect
-    from mpiboot.images.build import Builder, OnBase
+    from mpiboot.containers.client import connect
+    from mpiboot.images.build.base_probe import probe
+    from mpiboot.images.build.build import Builder, CustomBase
+    from mpiboot.images.build.progress import Progress
+    from mpiboot.images.build.tag import tagged
     from mpiboot.images.check.stop import stopping_by_signal
-    from mpiboot.images.foreign import probe
-    from mpiboot.images.progress import Progress
-    from mpiboot.images.reference import tagged
 
     if (base is None) != (tag is None) or (base is not None and len(names) != 1):
         raise UserError("--base, --tag and one NAME go together: mpiboot images build openmpi --base IMAGE --tag TAG")
-    chosen = _table(matrix).select(names, accel)
-    on = OnBase(base, tagged(tag)) if base and tag else None
+    table = _table(matrix)
+    chosen = table.select(names, accel)
+    custom = CustomBase(base, tagged(tag)) if base and tag else None
     engine = connect()
-    if on:
-        probe(engine, on.image)
+    if custom:
+        probe(engine, custom.image)
     try:
         with stopping_by_signal():
-            Builder(engine, _table(matrix), Progress(), again=again).build(chosen, on, fresh=fresh)
+            Builder(engine, table, Progress(), again=again).build(chosen, custom, fresh=fresh)
     except SystemExit:
-        print("mpiboot: stopped; images that were complete are kept, nothing else is left behind", file=sys.stderr)
+        kept = "the engine keeps the images that were complete, and nothing else stays"
+        print(f"mpiboot: stopped; {kept}", file=sys.stderr)
         raise
 
 
 @images.command(epilog=EXIT_CODES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--registry", required=True, metavar="R", help="Where to: host[:port][/path].  [required]")
+@click.option("--registry", required=True, metavar="R", help="Registry to push to: host[:port][/path].")
 @click.option("--accel", metavar="WORD", help="Only images for this accelerator: cpu, cuda, rocm.  [default: any]")
 @click.pass_obj
 def push(matrix: Path | None, names: tuple[str, ...], registry: str, accel: str | None) -> None:
-    """Push built images to a registry, under their version and as latest.
+    """Push built images to a registry, with their version and latest as tags.
 
-    Without NAME: all that are built.
+    Without NAME, it pushes all built images.
     """
-    from mpiboot.containers import connect
-    from mpiboot.images.publish import push as push_all
+    from mpiboot.containers.client import connect
+    from mpiboot.images.build.publish import push as push_all
 
     for tag in push_all(connect(), _table(matrix), names, registry, accel):
         click.echo(tag)
@@ -120,8 +119,8 @@ def push(matrix: Path | None, names: tuple[str, ...], registry: str, accel: str 
 
 @images.command(epilog=EXIT_CODES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--kind", metavar="CLUSTER", help="Into the nodes of this kind cluster.  [default: none]")
-@click.option("--containerd", metavar="SOCKET", help="Into the containerd at this socket.  [default: none]")
+@click.option("--kind", metavar="CLUSTER", help="Load into the nodes of this kind cluster.  [default: none]")
+@click.option("--containerd", metavar="SOCKET", help="Load into the containerd at this socket.  [default: none]")
 @click.option("--namespace", default="k8s.io", show_default=True, metavar="NAME", help="containerd's namespace.")
 @click.pass_obj
 def load(
@@ -129,10 +128,10 @@ def load(
 ) -> None:
     """Load built images into a kind cluster, or into a containerd, without a registry.
 
-    Without NAME: all that are built.
+    Without NAME, it loads all built images.
     """
-    from mpiboot.containers import connect
-    from mpiboot.images.publish import load as load_all
+    from mpiboot.containers.client import connect
+    from mpiboot.images.build.publish import load as load_all
 
     for tag in load_all(connect(), _table(matrix), names, kind, containerd, namespace):
         click.echo(tag)
@@ -145,12 +144,12 @@ def load(
     default=Path("build/images"),
     show_default=True,
     metavar="FOLDER",
-    help="Where to put what the builds need.",
+    help="Folder for the files that the builds need.",
 )
 @click.pass_obj
 def bake(matrix: Path | None, context: Path) -> None:
     """Print the table as a buildx bake file, for amd64 and arm64, and write the build context that it names."""
-    from mpiboot.images.bake import bake_file
+    from mpiboot.images.build.bake import bake_file
 
     click.echo(bake_file(_table(matrix), context))
 
@@ -160,7 +159,7 @@ def bake(matrix: Path | None, context: Path) -> None:
 @click.pass_obj
 def fragment(matrix: Path | None, name: str) -> None:
     """Print the lines that add SSH and the MPI runtime of image NAME to a Dockerfile of your own."""
-    from mpiboot.images.fragment import lines
+    from mpiboot.images.build.fragment import lines
 
     click.echo(lines(_table(matrix).get(name)))
 
@@ -168,9 +167,9 @@ def fragment(matrix: Path | None, name: str) -> None:
 @images.command(epilog=EXIT_CODES)
 @click.argument("image")
 def sbom(image: str) -> None:
-    """Print what is in IMAGE, every Debian and Python package, as SPDX 2.3 in JSON."""
-    from mpiboot.containers import connect
-    from mpiboot.images.sbom import document
+    """Print every Debian and Python package in IMAGE, as SPDX 2.3 in JSON."""
+    from mpiboot.containers.client import connect
+    from mpiboot.images.build.sbom import document
 
     click.echo(document(connect(), image))
 

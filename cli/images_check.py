@@ -1,4 +1,4 @@
-"""`mpiboot images check`: does an image fulfil the contract of MPI jobs?"""
+"""`mpiboot images check`: tests whether an image fulfils the contract of MPI jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from mpiboot.containers import connect
+from mpiboot.containers.client import connect
 from mpiboot.images.check import LIMIT_SECONDS, report
 from mpiboot.images.check import check as check_image
 from mpiboot.images.check.progress import Progress
@@ -22,8 +22,8 @@ from mpiboot.images.contract import Profile
     type=click.Choice([profile.word for profile in Profile]),
     default=Profile.OWN.word,
     show_default=True,
-    help="The strictest way to run it that decides the exit code: as its own user, as any uid, or as any uid without "
-    "capabilities on a read-only root. All three are tried and reported.",
+    help="The strictest way to run IMAGE that decides the exit code: as its own user, as any uid, or as any uid "
+    "without capabilities on a read-only root. The check tries and reports all three.",
 )
 @click.option(
     "--limit",
@@ -34,13 +34,13 @@ from mpiboot.images.contract import Profile
     help="End what still runs after this many seconds and report it as a fault.",
 )
 def check(image: str, *, as_json: bool, require: str, limit: float) -> int:
-    """Check whether MPI jobs can run on IMAGE, and say what to change if not.
+    """Check whether MPI jobs can run on IMAGE, and print what to change if not.
 
-    IMAGE is any image in this engine, also of other makers. Two of its containers are started for each way to run it,
-    with a job's keys, ssh between them, 4 ranks and an allreduce. Nothing is left behind. The contract, with reasons:
-    docs/image-contract.md.
+    IMAGE is any image in this engine, also of other makers. For each way to run it, the check starts two containers
+    with a job's keys, ssh between them, 4 ranks and an allreduce. It leaves nothing behind. docs/image-contract.md
+    explains the contract.
 
-    Exit codes: 0 the contract is fulfilled, 1 it is not, 2 the image cannot be checked (no such image, other
+    Exit codes: 0 the image fulfils the contract, 1 it does not, 2 mpiboot cannot check the image (no such image, other
     architecture, no shell in it, no engine), 130 and 143 ended by Ctrl-C or SIGTERM.
     """
     required = Profile.of(require)

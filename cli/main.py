@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 import sys
+from typing import ClassVar
 
 import click
 
 from mpiboot import __version__
-from mpiboot.cli.table import Table, TableGroup
+from mpiboot.cli.lazy_commands import LazyGroup, Table
 from mpiboot.job.errors import UserError
+from mpiboot.job.printable import printable
 
-# name -> where it lives, what it does. The table keeps `mpiboot --help` from importing docker and the rest.
-COMMANDS: Table = {
-    "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine."),
+# name -> where it lives, what it does. The tables keep `mpiboot --help` from importing docker and the rest.
+RUN: Table = {
+    "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine or on a cluster."),
     "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
     "scale": ("mpiboot.cli.scale:scale", "Give a running elastic job more or fewer workers."),
-    "delete": ("mpiboot.cli.jobs:delete", "End a job and remove all that belongs to it."),
+    "delete": ("mpiboot.cli.jobs:delete", "End jobs and remove all that belongs to them."),
+}
+MANIFESTS: Table = {
     "generate": ("mpiboot.cli.generate:generate", "Print the manifests of a prototype."),
-    "lint": ("mpiboot.cli.lint:lint", "Say what is wrong or outdated in a manifest."),
+    "lint": ("mpiboot.cli.lint:lint", "Print what is wrong or outdated in a manifest."),
     "convert": ("mpiboot.cli.convert:convert", "Print a manifest of an older version as v2beta1."),
-    "status": ("mpiboot.cli.status:status", "Show how a job of a cluster stands."),
-    "operator": ("mpiboot.cli.operator:operator", "Look after the MPIJobs of a Kubernetes cluster."),
+}
+CLUSTER: Table = {
+    "status": ("mpiboot.cli.status:status", "Show the state of a job on a cluster."),
+    "operator": ("mpiboot.cli.run_operator:operator", "Run the operator, which runs the MPIJobs of a cluster."),
+}
+IMAGES: Table = {
     "images": ("mpiboot.cli.images:images", "Build, list and check MPI images."),
-    "launch": ("mpiboot.cli.launch:launch", "Wait for the workers, then run a command (in a launcher)."),
-    "worker": ("mpiboot.cli.launch:worker", "Serve SSH to the launcher (in a worker)."),
-    "wait": ("mpiboot.cli.launch:wait", "Wait for the workers and do nothing else."),
-    "hosts": ("mpiboot.cli.launch:hosts", "Print the hosts that are ready, with their slots."),
+}
+# src/mpiboot/__main__.py starts these without click: its import takes 50 ms, as long as the rest of their start.
+CONTAINERS: Table = {
+    "launch": ("", "Wait for the workers, then run a command (in a launcher)."),
+    "worker": ("", "Serve SSH to the launcher (in a worker)."),
+    "wait": ("", "Wait for the workers and do nothing else."),
+    "hosts": ("", "Print the hosts that are ready, with their slots."),
+}
+
+# Import name -> the package that brings it. A plain installation has all of them; our images have few.
+DISTRIBUTIONS = {
+    "aiohttp": "aiohttp",
+    "cryptography": "cryptography",
+    "docker": "docker",
+    "kubernetes_asyncio": "kubernetes_asyncio",
+    "paramiko": "paramiko",
+    "requests": "requests",
+    "testinfra": "pytest-testinfra",
+    "yaml": "PyYAML",
 }
 
 
-class Commands(TableGroup):
+class Commands(LazyGroup):
     """All commands of `mpiboot`."""
 
-    table = COMMANDS
+    sections: ClassVar = {
+        "Run": RUN, "Manifests": MANIFESTS, "Cluster": CLUSTER, "Images": IMAGES, "Inside containers": CONTAINERS,
+    }  # fmt: skip
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in super().list_commands(ctx) if name not in CONTAINERS]
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,12 +79,23 @@ def main(argv: list[str]) -> int:
         result = root.main(args=argv, prog_name="mpiboot", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "mpiboot"
+        print(f"mpiboot: {error.format_message().rstrip('.')}; see: {command} --help", file=sys.stderr)
+        return error.exit_code
     except click.ClickException as error:
-        error.show()
+        print(f"mpiboot: {error.format_message()}", file=sys.stderr)
         return error.exit_code
     except click.Abort:
         return 130
     except UserError as error:
-        print(f"mpiboot: {error}", file=sys.stderr)
+        print(f"mpiboot: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        package = DISTRIBUTIONS.get((error.name or "").partition(".")[0])
+        if package is None:
+            raise
+        text = f"the Python package {package} is missing; install it with: pip install {package}"
+        print(f"mpiboot: {text}", file=sys.stderr)
+        return 2
     return result if isinstance(result, int) else 0

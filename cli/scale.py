@@ -18,17 +18,15 @@ def scale(job: str, workers: int, engine: str | None, namespace: str | None) -> 
     A job is elastic if its command has a --host-discovery-script, as horovodrun does. New workers get the next numbers,
     and those with the highest are removed. On a cluster this is a patch of Worker.replicas.
 
-    Exit codes: 0 it has them (kubernetes: it will have them); 1 nobody answered in time; 2 there is no such job, it is
-    not elastic or not running, or its command does not take so many or so few.
+    Example: mpiboot scale train 4.
+
+    Exit codes: 0 the job has this number of workers (kubernetes: it will have them); 1 the job's `mpiboot run` did not
+    act in time; 2 there is no such job, it is not elastic or not running, or its command takes more or fewer workers.
     """
-    if engine == "kubernetes":
-        from mpiboot.cli import cluster
+    from mpiboot.engines import choose, jobs
 
-        return cluster.scale(job, workers, namespace)
-    from mpiboot.engines import jobs
-
-    found = jobs.engines(engine)
-    chosen = jobs.named(job, jobs.every(found))[0]
+    found = choose.jobs_of_engines(engine, namespace)
+    chosen = jobs.named(job, found)[0]
     before = found[chosen.engine].scale(chosen, workers)
     print(f"{job}: {before} -> {workers} workers ({chosen.engine})")
     return 0

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
-
-if TYPE_CHECKING:
-    from mpiboot.controller.remote import Remote
 
 
 @click.command
 @click.argument("job")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace of the job.  [default: the kubeconfig's]")
 def status(job: str, namespace: str | None) -> int:
-    """Show how a JOB of a cluster stands: what is up, what is missing and why, what happened when.
+    """Show the state of a JOB on a cluster: its pods, what is missing and why, and its conditions with their times.
 
     Exit codes: 0 shown; 2 there is no such job, or no cluster answers.
     """
-    from mpiboot.cli.cluster import on_cluster
-    from mpiboot.controller.story import story
+    from mpiboot.engines import jobs
+    from mpiboot.engines.kubernetes.cluster import Cluster
+    from mpiboot.engines.kubernetes.jobs import KubernetesJobs
 
-    async def work(found: Remote) -> int:
-        print(story(await found.look(job)))
-        return 0
-
-    return on_cluster(namespace, work)
+    found = KubernetesJobs(Cluster(namespace))
+    print(found.status(jobs.named(job, {"kubernetes": found})[0]))
+    return 0

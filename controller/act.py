@@ -1,4 +1,4 @@
-"""Carry out actions: the one place that changes a job's objects."""
+"""Carry out actions. Nothing else changes a job's objects."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.controller import kinds
-from mpiboot.controller.action import Action, Create, Delete, Patch
-from mpiboot.controller.api_error import ApiError, TroubleError, UnreachableError
-from mpiboot.controller.remake import FOLLOWED
-from mpiboot.controller.view import job_key, meta
+from mpiboot.controller.decide import FOLLOWED, Action, Create, Delete, Patch
+from mpiboot.kube import kinds
+from mpiboot.kube.api_error import ApiError, TroubleError, UnreachableError
+from mpiboot.kube.projections import job_key, meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mpiboot.controller.action import Resume, Stage
-    from mpiboot.controller.api import Api, Object
-    from mpiboot.controller.kinds import Kind
+    from mpiboot.controller.decide import Resume, Stage
+    from mpiboot.kube.api import Api, Object
+    from mpiboot.kube.kinds import Kind
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 32  # requests of one job; the API server is full at about that many
+AT_ONCE = 32  # requests of one job at the same time; more do not make the API server faster
 
 
 class ExistsError(TroubleError):
-    """An object of the name belongs to somebody else. It is left as it is."""
+    """An object of the name has another owner. The operator does not change it."""
 
     event = "ErrResourceExists"
 
     def __init__(self, kind: Kind, name: str) -> None:
-        # The peers' words, which users search for.
+        # mpi-operator's message, which users search for.
         super().__init__(f'Resource "{name}" of Kind "{kind.name}" already exists and is not managed by MPIJob')
 
 
@@ -42,36 +41,36 @@ class RefusedError(TroubleError):
     def __init__(self, action: Action, error: ApiError) -> None:
         super().__init__(f"cannot {action}: {error}")
         if error.going_away:
-            self.event = ""  # a namespace on its way out takes no events either
+            self.event = ""  # a namespace that is being deleted takes no events either
 
 
 class FailingError(RefusedError):
-    """The API server failed at an action, or what it asks did: a webhook, for one. It may do better the next time."""
+    """The API server failed at an action, or a webhook did that it calls. The next try may succeed."""
 
 
 class LeftoverError(TroubleError):
-    """An object of an earlier job of the same name: the garbage collector is about to remove it."""
+    """An object of an earlier job of the same name, which the garbage collector will delete."""
 
     def __init__(self, kind: Kind, name: str) -> None:
-        super().__init__(f"waiting for {kind.name} {name} of an earlier job of this name to go")
+        super().__init__(f"waiting until {kind.name} {name} of an earlier job of this name is deleted")
 
 
 class OnePairError(TroubleError):
-    """The job's Secret is that of another operator, which makes one key pair for all: pods must be planned for that."""
+    """Another operator made the job's Secret, with one key pair for all pods: the plan must use that pair."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Secret {name} was made by another operator")
 
 
 class Actor:
-    """Acts for one job at a time. `learn` gets every object that the API server shows in an answer."""
+    """Carries out the actions of one job. `learn` receives every object that an answer of the API server holds."""
 
     def __init__(self, api: Api, learn: Callable[[Kind, Object], None]) -> None:
         self._api = api
         self._learn = learn
 
     async def act(self, namespace: str, uid: str, stages: Sequence[Stage]) -> int:
-        """Do all of it, and say how much that was. The first failure ends it, after what has been begun."""
+        """Carry out all stages; the number of actions. After the first failure no further action begins."""
         done = 0
         for stage in stages:
             done += await self._all(namespace, uid, stage.actions)
@@ -114,7 +113,7 @@ class Actor:
                 case _:
                     await self._resume(namespace, action)
         except ApiError as error:
-            # Somebody was faster: the watch tells, and the next look decides anew.
+            # Another client was faster. The watch brings the change, and the next look decides again.
             if error.not_found and isinstance(action, Patch):
                 return
             if error.conflict or error.throttled:
@@ -132,7 +131,7 @@ class Actor:
                 found = await self._api.get(action.kind, namespace, name)
             except ApiError as gone:
                 if gone.not_found:
-                    raise error from None  # it went in between; the next try creates it
+                    raise error from None  # it was deleted in between; the next try creates it
                 raise
             theirs, ours = meta(found).owner, meta_owner(action.manifest)
             if theirs is None or theirs.uid != uid:
@@ -142,7 +141,7 @@ class Actor:
                 if action.manifest["data"].keys() - (found.get("data") or {}).keys():
                     raise OnePairError(name) from None
             elif job_key(found) is None:
-                # Another operator made it for this job, without the labels by which we watch.
+                # Another operator made it for this job, without the labels that the watches select.
                 adopted = {"metadata": {"labels": action.manifest["metadata"]["labels"]}}
                 found = await self._api.patch(action.kind, namespace, name, adopted)
         self._learn(action.kind, found)
@@ -150,7 +149,7 @@ class Actor:
     async def _resume(self, namespace: str, action: Resume) -> None:
         found = await self._api.get(kinds.JOB, namespace, action.name)
         if found.get("status", {}).get("startTime"):
-            # A Job's pod template can be changed only while the Job counts as never started.
+            # A Job's pod template can be changed only while the Job has no start time.
             patch = {"status": {"startTime": None}}
             found = await self._api.patch(kinds.JOB, namespace, action.name, patch, subresource="status")
         template = found["spec"]["template"]
@@ -170,7 +169,7 @@ def meta_owner(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _replace(spec: dict[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Make these fields of a pod spec what is wanted: a queue does change them."""
+    """Set the fields of a pod spec that a queueing system changes."""
     for field in FOLLOWED:
         if wanted.get(field):
             spec[field] = wanted[field]

@@ -1,29 +1,35 @@
-"""What the operator sees of the cluster: one kind's objects, listed, then watched, kept as small projections."""
+"""The objects of one kind: listed, then watched, and kept as small projections."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
+import time
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mpiboot.controller.api_error import ApiError, UnreachableError
+from mpiboot.kube.api_error import ApiError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mpiboot.controller.api import Api, Object
-    from mpiboot.controller.kinds import Kind
+    from mpiboot.kube.api import Api, Object
+    from mpiboot.kube.kinds import Kind
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.2  # seconds before a list is tried again; doubles up to LONGEST_PAUSE
+FIRST_PAUSE = 0.2  # seconds before the next list or watch; doubles up to LONGEST_PAUSE
 LONGEST_PAUSE = 15.0
-REMEMBERED = 10_000  # deleted objects; answers to our own writes are late by seconds, not by thousands of deletions
+SHORT_WATCH = 1.0  # seconds; a watch that ends sooner and brought nothing counts as a failure
+REMEMBERED = 10_000  # deleted objects; an answer to a write of ours is late by seconds, not by thousands of deletions
+REMEMBERED_GONE = 10  # kept pods of a job that are gone: only the last one explains a failure
+REMEMBERED_UNREADABLE = 1000
+BUSY = frozenset({429, 502, 503, 504})  # the server, or a proxy, had no time: the version is still good
 
 
 class View(Protocol):
-    """What a projection must tell. `key` is the job it belongs to, NAMESPACE/NAME."""
+    """What every projection has. `key` is the job that the object belongs to, NAMESPACE/NAME."""
 
     @property
     def namespace(self) -> str: ...
@@ -36,13 +42,15 @@ class View(Protocol):
 
 
 V = TypeVar("V", bound=View)
+Name = tuple[str, str]  # namespace and name
 
 
 class Cache(Generic[V]):
-    """The objects of one kind. `changed` is called with the job's key after each change, and `project` may say None.
+    """The objects of one kind. After each change the cache calls `changed` with the job's key.
 
-    Of a deleted object for which `keep` is true the last that was seen of it stays, until its job is forgotten.
-    Answers to our own writes go in by `put`, so that the next look at a job sees them without waiting for the watch.
+    `project` returns None for an object that belongs to no job. If it raises, the cache skips the object and passes it
+    to `unreadable`: users may have written anything into it. If `keep` is true of a deleted object, its last projection
+    stays until `forget`. Answers to the operator's own writes go in by `put`: the next look does not wait for a watch.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class Cache(Generic[V]):
         namespace: str = "",
         selector: str = "",
         keep: Callable[[V], bool] = lambda _: False,
+        unreadable: Callable[[Kind, Object, Exception], None] = lambda *_: None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
@@ -64,104 +73,159 @@ class Cache(Generic[V]):
         self._namespace = namespace
         self._params = {"labelSelector": selector} if selector else {}
         self._keep = keep
+        self._unreadable = unreadable
         self._by_key: dict[str, dict[str, V]] = {}
+        self._keys: dict[Name, str] = {}  # of every object in _by_key
         self._gone: dict[str, dict[str, V]] = {}
-        self._deleted: dict[tuple[str, str], int] = {}  # versions at which the latest objects went
+        self._deleted: dict[Name, int] = {}  # versions at which the latest objects went
+        self._skipped: dict[Name, tuple[Object, Exception]] = {}
 
     def of(self, key: str) -> Mapping[str, V]:
         """A job's objects by name."""
         return self._by_key.get(key, {})
 
     def gone(self, key: str) -> Mapping[str, V]:
-        """Those of a job's objects that are no more and were kept in mind."""
+        """A job's deleted objects for which `keep` was true."""
         return self._gone.get(key, {})
 
     def forget(self, key: str) -> None:
-        """The job is no more: what is gone of it explains nothing any longer."""
+        """Drop the deleted objects of a job."""
         self._gone.pop(key, None)
 
     def keys(self) -> Iterable[str]:
         """The keys of all jobs that have an object here."""
         return self._by_key.keys()
 
+    def skipped(self) -> Iterable[tuple[Object, Exception]]:
+        """The objects that cannot be read, and why. Not more than the latest thousand."""
+        return tuple(self._skipped.values())
+
     def put(self, found: Object) -> None:
-        """Take in an object as an API server showed it, unless something newer is known."""
-        view = self._project(found)
+        """Store an object from the API server, unless a newer version is known."""
+        name = name_of(found)
+        view = self._read(name, found)
         if view is None:
+            if name not in self._skipped:
+                self._drop(name)  # its label is gone
             return
-        known = self.of(view.key).get(view.name)
-        newest = max(known.version if known else 0, self._deleted.get((view.namespace, view.name), 0))
+        key = self._keys.get(name, view.key)
+        known = self.of(key).get(view.name)
+        newest = max(known.version if known else 0, self._deleted.get(name, 0))
         if view.version > newest:
+            if key != view.key:
+                self._drop(name)  # its label names another job now
             self._by_key.setdefault(view.key, {})[view.name] = view
+            self._keys[name] = view.key
             self._changed(view.key)
 
+    def _read(self, name: Name, found: Object) -> V | None:
+        """The projection of an object, or None if it belongs to no job or cannot be read."""
+        try:
+            view = self._project(found)
+        except Exception as error:  # noqa: BLE001 (`unreadable` logs and counts it)
+            self._skipped[name] = (found, error)
+            if len(self._skipped) > REMEMBERED_UNREADABLE:
+                del self._skipped[next(iter(self._skipped))]
+            self._unreadable(self.kind, found, error)
+            return None
+        self._skipped.pop(name, None)
+        return view
+
     async def run(self) -> None:
-        """List and watch until cancelled, through every failure of the way or of the server."""
+        """List and watch until cancelled. After every failure of the network or of the server, try again."""
         pause = FIRST_PAUSE
         version = ""
         while True:
+            why, wanted = "", 0.0  # seconds that the server asks us to wait
+            news, began = 0, math.inf
             try:
                 version = version or await self._list()
-                async for kind, found in self._api.watch(self.kind, self._namespace, version, **self._params):
-                    version = found["metadata"]["resourceVersion"]
-                    pause = FIRST_PAUSE
-                    self._take(kind, found)
-            except (ApiError, UnreachableError) as error:
-                if isinstance(error, ApiError):
-                    version = ""  # too old (410), or not allowed to see it: begin anew
-                    if error.expired:
-                        log.info("%s: listing again, the watch's version has expired", self.kind.plural)
-                        continue
-                log.warning("%s: %s; again in %.1f s", self.kind.plural, error, pause)
-                await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 (spreads load)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                began = time.monotonic()
+                async for change, found in self._api.watch(self.kind, self._namespace, version, **self._params):
+                    version = str(found["metadata"]["resourceVersion"])
+                    news += change != "BOOKMARK"
+                    self._take(change, found)
+            except UnreachableError as error:
+                why = str(error)
+            except ApiError as error:
+                wanted, why = error.retry_after or 0.0, str(error)
+                if error.status not in BUSY:
+                    version = ""  # the version is too old (410), or access is refused: list again
+            except Exception:
+                # Whatever the server sent, the operator still needs all other objects.
+                log.exception("%s: what came cannot be used", self.kind.plural)
+                version, why = "", "what came cannot be used"
+            if news or time.monotonic() - began >= SHORT_WATCH:
+                pause = FIRST_PAUSE
+                if not why:
+                    continue
+            # One pause for every way in which a list or a watch ends: requests in a loop would harm a slow server.
+            delay = max(pause, wanted) * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load)
+            log.warning("%s: %s; next try in %.1f s", self.kind.plural, why or "the watch ended at once", delay)
+            await asyncio.sleep(delay)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _take(self, kind: str, found: Object) -> None:
-        if kind == "BOOKMARK":
+    def _take(self, change: str, found: Object) -> None:
+        if change == "BOOKMARK":
             return
-        if kind != "DELETED":
+        if change != "DELETED":
             self.put(found)
             return
-        view = self._project(found)
+        name = name_of(found)
+        view = self._read(name, found)
+        self._skipped.pop(name, None)
         if view:
-            # A late answer to one of our own writes must not bring the object back.
-            self._deleted[view.namespace, view.name] = view.version
+            # A late answer to a write of ours must not bring the object back.
+            self._deleted[name] = view.version
             if len(self._deleted) > REMEMBERED:
                 del self._deleted[next(iter(self._deleted))]
-            self._drop(view.key, view.name, view)
+        self._drop(name, view)
 
     async def _list(self) -> str:
         version = "0"
-        seen: set[tuple[str, str]] = set()
+        seen: set[Name] = set()
         async for found, at in self._api.pages(self.kind, self._namespace, **self._params):
             version = at
             for each in found:
                 # Objects in a list do not name their kind.
                 each.setdefault("kind", self.kind.name)
                 each.setdefault("apiVersion", self.kind.api_version)
-                meta = each["metadata"]
-                seen.add((meta.get("namespace", ""), meta["name"]))
+                seen.add(name_of(each))
                 self.put(each)
         listed = int(version)
         gone = [
-            (key, view.name)
-            for key, views in self._by_key.items()
-            for view in views.values()
-            # What is newer than the list came from a write of ours while it was read.
-            if (view.namespace, view.name) not in seen and view.version <= listed
+            name
+            for name, key in self._keys.items()
+            # An object that is newer than the list was written by us while we read the list.
+            if name not in seen and self._by_key[key][name[1]].version <= listed
         ]
-        for key, name in gone:
-            self._drop(key, name)
+        for name in gone:
+            self._drop(name)
+        for name in self._skipped.keys() - seen:
+            del self._skipped[name]
         self._deleted.clear()
         self.synced.set()
         return version
 
-    def _drop(self, key: str, name: str, last: V | None = None) -> None:
-        views = self._by_key.get(key, {})
-        known = views.pop(name, None)
-        if known is not None:
-            if self._keep(last or known):
-                self._gone.setdefault(key, {})[name] = last or known
-            if not views:
-                del self._by_key[key]
-            self._changed(key)
+    def _drop(self, name: Name, last: V | None = None) -> None:
+        key = self._keys.pop(name, None)
+        if key is None:
+            return
+        views = self._by_key[key]
+        known = views.pop(name[1])
+        if self._keep(last or known):
+            gone = self._gone.setdefault(key, {})
+            gone[name[1]] = last or known
+            if len(gone) > REMEMBERED_GONE:
+                del gone[next(iter(gone))]
+        if not views:
+            del self._by_key[key]
+        self._changed(key)
+
+
+def name_of(found: Object) -> Name:
+    """Namespace and name of an object, whatever else is in it."""
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        return "", ""
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))

@@ -1,27 +1,27 @@
-"""How long a job may still take, and how long what we ended stays.
+"""How long a job may still run, and how long a launcher stays that the operator ended.
 
-A launcher that came late has what is left of its job's time: what it waited for counts.
+The time that a launcher waits for its workers counts: a late launcher has the rest of its job's time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.controller.clock import seconds_between, seconds_since
-from mpiboot.controller.status import is_finished
+from mpiboot.kube.clock import seconds_between, seconds_since
+from mpiboot.kube.conditions import is_finished
 
 if TYPE_CHECKING:
     from mpiboot.controller.observe import Observed
-    from mpiboot.controller.view_job import JobView
     from mpiboot.job.model import Job
+    from mpiboot.kube.job_projection import JobView
 
-LATE = 5.0  # seconds after which a launcher did not begin with its job
+LATE = 5.0  # seconds; a launcher that starts later than this did not start with its job
 
 
 def until_overdue(job: Job, seen: Observed) -> float | None:
-    """Seconds until it is for us to end the job. Never 0: that would mean no wish to look again."""
+    """Seconds until the operator has to end the job; None: never. Never 0, which would mean no further look."""
     status, launcher = seen.view.raw.get("status") or {}, seen.launcher
-    # An edit does not reach a launcher that is there.
+    # An edit does not change a launcher that exists.
     limit = launcher.deadline if launcher else job.run_policy.active_deadline_seconds
     start = status.get("startTime")
     if limit is None or not start or job.run_policy.suspend or is_finished(status):
@@ -32,11 +32,12 @@ def until_overdue(job: Job, seen: Observed) -> float | None:
 
 
 def until_removed(job: Job, seen: Observed) -> float | None:
-    """Seconds until a launcher goes that we ended. The Job is only held, and for such the cluster counts no TTL."""
+    """Seconds until the operator deletes a launcher that it ended. That Job is only suspended, so it has no TTL."""
     status, ttl = seen.view.raw.get("status") or {}, job.run_policy.ttl_seconds_after_finished
-    if ttl is None or not seen.launcher or seen.launcher.outcome or not is_finished(status):
+    ended = status.get("completionTime")
+    if ttl is None or not seen.launcher or seen.launcher.outcome or not is_finished(status) or not ended:
         return None
-    return max(0.001, ttl - seconds_since(status["completionTime"]))
+    return max(0.001, ttl - seconds_since(ended))
 
 
 def is_over(left: float | None) -> bool:
@@ -44,5 +45,5 @@ def is_over(left: float | None) -> bool:
 
 
 def begun_together(start: str, launcher: JobView) -> bool:
-    """Whether the Job controller ends the launcher in time: it counts from the Job's own start."""
+    """Whether the Job controller ends the launcher in time: it counts from the start of the Job."""
     return bool(launcher.started) and seconds_between(start, launcher.started) < LATE

@@ -1,25 +1,88 @@
-"""From what a job wants and what there is to what is to be done. Pure: nothing here touches the cluster or a clock."""
+"""Compare what a job wants with what exists, and return the actions. Pure: no cluster, no clock."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from mpiboot.controller import kinds
-from mpiboot.controller.action import Action, Create, Delete, Patch, Resume, Stage
-from mpiboot.controller.api import MERGE, STRATEGIC
 from mpiboot.controller.observe import enough
-from mpiboot.controller.remake import marked, outdated
-from mpiboot.controller.status import is_finished
-from mpiboot.controller.view import digest, service_contents
-from mpiboot.job import objects, wishes
+from mpiboot.job import job_annotations, names
+from mpiboot.job.plan import objects
+from mpiboot.kube import kinds
+from mpiboot.kube.job_projection import MADE_FROM
+from mpiboot.kube.kinds import MERGE, STRATEGIC
+from mpiboot.kube.projections import digest, service_contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from mpiboot.controller.launcher_news import News
     from mpiboot.controller.observe import Observed
-    from mpiboot.controller.publish import News
-    from mpiboot.controller.view_pod import PodView
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.model import Job
+    from mpiboot.job.plan.plan import Plan
+    from mpiboot.kube.job_projection import JobView
+    from mpiboot.kube.kinds import Kind
+    from mpiboot.kube.pod_projection import PodView
+
+MOST_AT_ONCE = 1000  # workers that one look creates: their manifests are in memory meanwhile; the next look goes on
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create an object. An object of that name with another owner stops the job."""
+
+    kind: Kind
+    manifest: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"create {self.kind.name} {self.manifest['metadata']['name']}"
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Remove the object of this uid."""
+
+    kind: Kind
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"delete {self.kind.name} {self.name}"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Change some fields of an object."""
+
+    kind: Kind
+    name: str
+    patch: Mapping[str, Any]
+    form: str
+
+    def __str__(self) -> str:
+        return f"change {self.kind.name} {self.name}"
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Resume a suspended batch Job, with the scheduling fields that its MPIJob has now."""
+
+    name: str
+    template: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"resume Job {self.name}"
+
+
+Action = Create | Delete | Patch | Resume
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Actions that may run at the same time. The next stage begins when all of them are done."""
+
+    actions: tuple[Action, ...]
 
 
 def decide(
@@ -29,24 +92,26 @@ def decide(
     *,
     has_secret: bool,
     replace: Sequence[PodView] = (),
-    remove_launcher: bool = False,
 ) -> tuple[Stage, ...]:
-    """What is to be done now, in stages; empty when all is as it should be. `replace`: dead workers to remove.
+    """The actions for a job that has not finished, in stages; empty if nothing has to change.
 
-    `remove_launcher`: the time is over for which a launcher that we ended stays.
+    `replace`: dead workers to delete.
 
-    What pods mount comes first: a kubelet that misses it backs off for up to 2 s.
+    What pods mount comes first: a kubelet that does not find it waits for up to 2 s.
     """
     job = plan.job
-    if is_finished(seen.view.raw.get("status") or {}):
-        return _stages(tuple(_after_the_end(plan, seen, remove_launcher=remove_launcher)))
     if seen.launcher and seen.launcher.outcome:
-        return ()  # first the outcome goes into the status, so that nobody runs the job a second time
+        return ()  # the outcome must be in the status first: otherwise the job could run a second time
     foundation = tuple(_foundation(plan, seen, news, has_secret=has_secret))
     if job.run_policy.suspend:
         return _stages(foundation, tuple(_suspended(plan, seen)))
     pods = (*_launcher(plan, seen), *_workers(plan, seen, replace))
-    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news), *_nudges(seen, news)))
+    return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news), *_refreshes(seen, news)))
+
+
+def after_the_end(job: Job, seen: Observed, *, remove_launcher: bool = False) -> tuple[Stage, ...]:
+    """The actions for a job that has finished. `remove_launcher`: its launcher's TTL is over."""
+    return _stages(tuple(_after_the_end(job, seen, remove_launcher=remove_launcher)))
 
 
 def _stages(*groups: tuple[Action, ...]) -> tuple[Stage, ...]:
@@ -66,7 +131,7 @@ def _foundation(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> 
     if seen.config_map is None:
         yield Create(kinds.CONFIG_MAP, {**plan.config_map, "data": news.data})
     elif news.due and seen.config_map.digest != digest(news.data):
-        # A suspended job's launcher may have been told to take no ranks any more.
+        # An edit of a suspended job may have switched runLauncherAsWorker off.
         data = {objects.LAUNCHERS_HOSTFILE: None, **news.data}
         yield Patch(kinds.CONFIG_MAP, seen.config_map.name, {"data": data}, MERGE)
     if not has_secret:
@@ -77,26 +142,25 @@ def _launcher(plan: Plan, seen: Observed) -> Iterator[Action]:
     job, launcher = plan.job, seen.launcher
     if launcher is None:
         waits_here = job.launcher_creation_policy == "WaitForWorkersReady"
-        # Its gate opens at once, and holds back what comes after it.
+        # Its gate opens at once: all workers are ready.
         if not waits_here or seen.enough_ready(job):
             yield Create(kinds.JOB, marked(plan.launcher))
     elif launcher.suspended and not launcher.meta.deleting:
         if not outdated(launcher, plan.launcher):
             yield Resume(launcher.name, plan.launcher["spec"]["template"])
         elif all(pod.ended for pod in seen.launcher_pods):
-            # Its name is free when it is gone. A pod of it that still ends may hold the job's ports and files.
+            # The next look creates the new Job. A pod that is still ending may hold the job's ports and files.
             yield Delete(kinds.JOB, launcher.name, launcher.meta.uid)
 
 
 def _workers(plan: Plan, seen: Observed, replace: Sequence[PodView]) -> Iterator[Action]:
     there = {pod.name for pod in seen.workers}
-    for manifest in plan.workers:
-        if manifest["metadata"]["name"] not in there:
-            yield Create(kinds.POD, manifest)
+    missing = (index for index in range(len(plan.workers)) if names.worker(plan.job.name, index) not in there)
+    yield from (Create(kinds.POD, plan.workers[index]) for index in islice(missing, MOST_AT_ONCE))
     for pod in reversed(seen.workers):
         if pod.index >= plan.job.workers and not pod.meta.deleting:
             yield Delete(kinds.POD, pod.name, pod.meta.uid)
-    # Its name is free when it is gone.
+    # The next look creates the new worker: the name is free then.
     yield from (Delete(kinds.POD, pod.name, pod.meta.uid) for pod in replace)
 
 
@@ -110,9 +174,9 @@ def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
 
 
 def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
-    """Gates open for good: a launcher that was let go is not held back by a worker that fails later."""
+    """Open gates once and for all: a worker that fails later does not hold back a launcher that was released."""
     if len(seen.reachable_workers(plan.job)) >= enough(plan.job):
-        opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": wishes.GATE}]}}
+        opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": job_annotations.GATE}]}}
         for pod in seen.launcher_pods:
             if pod.gated and not pod.meta.deleting:
                 yield Patch(kinds.POD, pod.name, opened, STRATEGIC)
@@ -123,32 +187,57 @@ def _addresses(seen: Observed, news: News) -> Iterator[Action]:
         return
     for pod in seen.launcher_pods:
         if not pod.ended and not pod.meta.deleting and pod.addresses != news.addresses:
-            yield Patch(kinds.POD, pod.name, {"metadata": {"annotations": {wishes.ADDRESSES: news.addresses}}}, MERGE)
+            change = {"metadata": {"annotations": {job_annotations.ADDRESSES: news.addresses}}}
+            yield Patch(kinds.POD, pod.name, change, MERGE)
 
 
-def _nudges(seen: Observed, news: News) -> Iterator[Action]:
-    """A kubelet looks at a mounted ConfigMap once a minute or so, and at once when the pod itself changes."""
-    if not news.nudge or not news.due:
+def _refreshes(seen: Observed, news: News) -> Iterator[Action]:
+    """A kubelet reads a mounted ConfigMap about once a minute, and at once when the pod itself changes."""
+    if not news.refresh_mark or not news.due:
         return
     for pod in seen.launcher_pods:
-        if pod.phase == "Running" and not pod.meta.deleting and pod.discovery != news.nudge:
-            yield Patch(kinds.POD, pod.name, {"metadata": {"annotations": {wishes.DISCOVERY: news.nudge}}}, MERGE)
+        if pod.phase == "Running" and not pod.meta.deleting and pod.discovery != news.refresh_mark:
+            change = {"metadata": {"annotations": {job_annotations.DISCOVERY: news.refresh_mark}}}
+            yield Patch(kinds.POD, pod.name, change, MERGE)
 
 
-def _after_the_end(plan: Plan, seen: Observed, *, remove_launcher: bool) -> Iterator[Action]:
-    policy = plan.job.run_policy
+def _after_the_end(job: Job, seen: Observed, *, remove_launcher: bool) -> Iterator[Action]:
+    policy = job.run_policy
     if remove_launcher and seen.launcher and not seen.launcher.meta.deleting:
         yield Delete(kinds.JOB, seen.launcher.name, seen.launcher.meta.uid)
     elif seen.launcher and not seen.launcher.outcome and not seen.launcher.suspended:
-        # The job failed before its launcher did: without workers that one would wait for ever.
+        # The job failed before its launcher did: without workers the launcher would wait for ever.
         yield Patch(kinds.JOB, seen.launcher.name, {"spec": {"suspend": True}}, MERGE)
     for pod in seen.workers:
         if pod.meta.deleting or policy.clean_pod_policy == "None":
             continue
-        # A pending pod could still start; what has ended is kept for its logs, unless all is to go.
+        # A pending pod could still start. A pod that has ended is kept for its logs, unless the policy is All.
         if policy.clean_pod_policy == "All" or not pod.ended:
             yield Delete(kinds.POD, pod.name, pod.meta.uid)
     ttl, launcher = policy.ttl_seconds_after_finished, seen.launcher
     if ttl is not None and launcher and launcher.outcome and launcher.ttl != ttl:
-        # Not earlier: were the Job to go before its outcome is in the status, it would be run again.
+        # Not earlier: a Job that is deleted before its outcome is in the status would run again.
         yield Patch(kinds.JOB, launcher.name, {"spec": {"ttlSecondsAfterFinished": ttl}}, MERGE)
+
+
+# Only these fields, labels and annotations of a pod template may change, and only while its Job is suspended.
+FOLLOWED = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+
+
+def marked(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The Job with a digest of its manifest: the API server adds defaults, so the stored Job cannot be compared."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), MADE_FROM: made_from(manifest)}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def outdated(launcher: JobView, manifest: Mapping[str, Any]) -> bool:
+    """Whether the Job has to be replaced to become what is wanted now. A Job without a digest stays as it is."""
+    return launcher.made_from not in ("", made_from(manifest))
+
+
+def made_from(manifest: Mapping[str, Any]) -> str:
+    spec = manifest["spec"]
+    pod = {name: value for name, value in spec["template"]["spec"].items() if name not in FOLLOWED}
+    limits = {name: value for name, value in spec.items() if name not in {"suspend", "template"}}
+    return digest([limits, pod])

@@ -1,4 +1,4 @@
-"""Events: said once, counted when they come again, never in the way of the work."""
+"""Kubernetes events: sent once, counted when they come again, and never waited for."""
 
 from __future__ import annotations
 
@@ -6,95 +6,126 @@ import asyncio
 import logging
 import time
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpiboot.controller import kinds
-from mpiboot.controller.api_error import ApiError, UnreachableError
-from mpiboot.controller.clock import now
-from mpiboot.controller.conditions import REASONS
-from mpiboot.controller.words import truncated
+from mpiboot.controller.state_word import truncated
+from mpiboot.controller.status import Event
+from mpiboot.kube import kinds
+from mpiboot.kube.api_error import ApiError, UnreachableError
+from mpiboot.kube.clock import now
+from mpiboot.kube.conditions import REASONS
 
 if TYPE_CHECKING:
-    from mpiboot.controller.api import Api, Object
-    from mpiboot.controller.status import Event
-    from mpiboot.controller.view import MpiJobView
+    from mpiboot.kube.api import Api, Object
+    from mpiboot.kube.kinds import Kind
+    from mpiboot.kube.projections import MpiJobView
 
 log = logging.getLogger(__name__)
 
-COMPONENT = "mpi-job-controller"  # the name that users of the peers filter by
-REMEMBERED = 4096  # events that may be counted on; older ones begin anew
+COMPONENT = "mpi-job-controller"  # the name that users of mpi-operator filter by
+REMEMBERED = 4096  # events whose count may still grow; an older one that comes again is a new event
 SAME_AGAIN_AFTER = 60.0  # seconds in which the same event is not even counted
-LONGEST_WAIT = 1000  # events that wait to be sent; more are dropped, as they are only news
+LONGEST_WAIT = 1000  # events that wait to be sent; the operator drops more
+SHARE = 200  # of these for one namespace: it must not crowd out the events of others
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The object that an event is about."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    version: str
+
+
+def subject(kind: Kind, found: Object) -> Subject:
+    """The reference to an object whose fields may be anything."""
+    metadata = found.get("metadata")
+    fields = metadata if isinstance(metadata, dict) else {}
+    return Subject(kind, *(str(fields.get(name, "")) for name in ("namespace", "name", "uid", "resourceVersion")))
 
 
 class Recorder:
-    """Sends events in the order in which they are told."""
+    """Sends events in order, in a task of its own."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._queue: asyncio.Queue[tuple[str, Object]] = asyncio.Queue(LONGEST_WAIT)
         self._known: OrderedDict[tuple[str, Event], tuple[str, int, float]] = OrderedDict()
+        self._waiting: Counter[str] = Counter()  # by namespace
 
-    def tell(self, view: MpiJobView, event: Event) -> None:
-        """Have an event sent. The same trouble is not told twice within a minute."""
+    def send(self, view: MpiJobView, event: Event) -> None:
+        """Send an event about a job. The same warning is not sent twice within a minute."""
         meta = view.meta
-        key = (meta.uid, event)
+        self.send_about(Subject(kinds.MPI_JOB, meta.namespace, meta.name, meta.uid, str(meta.version)), event)
+
+    def send_about(self, about: Subject, event: Event) -> None:
+        """Send an event about any object."""
+        event = Event(event.type, event.reason[:128], truncated(event.message))
+        key = (about.uid, event)
         moment, time_now = time.monotonic(), now()
         name, count, at = self._known.get(key, ("", 0, 0.0))
         if count and moment - at < SAME_AGAIN_AFTER and event.reason not in REASONS.values():
-            return  # a trouble that lasts; a step of the job's life is told each time
+            return  # a problem that lasts; a step of the job's life is sent each time
         log.info("%s: %s", event.reason, event.message)
         if not name:
-            name = f"{meta.name[:200]}.{uuid.uuid4().hex[:16]}"
+            name = f"{about.name[:200]}.{uuid.uuid4().hex[:16]}"
         self._known[key] = (name, count + 1, moment)
         self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         reference = {
-            "apiVersion": kinds.MPI_JOB.api_version,
-            "kind": kinds.MPI_JOB.name,
-            "namespace": meta.namespace,
-            "name": meta.name,
-            "uid": meta.uid,
-            "resourceVersion": str(meta.version),
+            "apiVersion": about.kind.api_version,
+            "kind": about.kind.name,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+            "resourceVersion": about.version,
         }
-        said = {
+        body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": meta.namespace},
+            "metadata": {"name": name, "namespace": about.namespace},
             "involvedObject": reference,
             "type": event.type,
-            "reason": event.reason[:128],
-            "message": truncated(event.message),
+            "reason": event.reason,
+            "message": event.message,
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "firstTimestamp": time_now,
             "lastTimestamp": time_now,
             "count": count + 1,
         }
-        try:
-            self._queue.put_nowait((meta.namespace, said))
-        except asyncio.QueueFull:
-            log.warning("event dropped, too many are waiting")
+        if self._waiting[about.namespace] >= SHARE or self._queue.full():
+            log.warning("event dropped: too many events wait")
+            return
+        self._waiting[about.namespace] += 1
+        self._queue.put_nowait((about.namespace, body))
 
     async def run(self) -> None:
         while True:
-            namespace, said = await self._queue.get()
+            namespace, body = await self._queue.get()
+            self._waiting[namespace] -= 1
+            if not self._waiting[namespace]:
+                del self._waiting[namespace]
             try:
-                await self._send(namespace, said)
+                await self._send(namespace, body)
             except (ApiError, UnreachableError) as error:
-                # A namespace on its way out takes no events.
-                log.info("%s: event %s not sent: %s", namespace, said["reason"], error)
+                # A namespace that is being deleted takes no events.
+                log.info("%s: event %s not sent: %s", namespace, body["reason"], error)
 
-    async def _send(self, namespace: str, said: Object) -> None:
-        if said["count"] > 1:
-            patch = {"count": said["count"], "lastTimestamp": said["lastTimestamp"]}
+    async def _send(self, namespace: str, body: Object) -> None:
+        if body["count"] > 1:
+            patch = {"count": body["count"], "lastTimestamp": body["lastTimestamp"]}
             try:
-                await self._api.patch(kinds.EVENT, namespace, said["metadata"]["name"], patch)
+                await self._api.patch(kinds.EVENT, namespace, body["metadata"]["name"], patch)
             except ApiError as error:
                 if not error.not_found:
                     raise
             else:
                 return
-        await self._api.create(kinds.EVENT, namespace, said)
+        await self._api.create(kinds.EVENT, namespace, body)

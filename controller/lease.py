@@ -1,4 +1,4 @@
-"""Who leads: a Lease of our own, kept by this machine's monotonic clock. Other machines' clocks are never believed."""
+"""The leader's Lease, timed by this machine's monotonic clock. The clocks of other machines are not used."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpiboot.controller import kinds
-from mpiboot.controller.api_error import ApiError, UnreachableError
-from mpiboot.controller.clock import micro_now
+from mpiboot.kube import kinds
+from mpiboot.kube.api_error import ApiError, UnreachableError
+from mpiboot.kube.clock import micro_now
 
 if TYPE_CHECKING:
-    from mpiboot.controller.api import Api, Object
+    from mpiboot.kube.api import Api, Object
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The Lease as it was when it last changed, and when that was noticed here."""
+    """The Lease as it was after its last change, and when this process saw that change."""
 
     holder: str
     renewed: str
@@ -28,12 +28,12 @@ class Seen:
     at: float
 
     def is_held(self, now: float) -> bool:
-        """Whether its holder may still be at work."""
+        """Whether its holder may still lead."""
         return bool(self.holder) and now - self.at < self.seconds
 
 
 class Watcher:
-    """Watches a Lease from afar: it counts as held until it has not changed for as long as it says itself."""
+    """Watches a Lease. It counts as held until it has not changed for the time that it names itself."""
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
         self.namespace, self.name = namespace, name
@@ -61,7 +61,7 @@ class Watcher:
 
 
 class Lease:
-    """Our own. `acquire` returns when we lead, `keep` when we do no longer: then the process has to end at once."""
+    """Our own. `acquire` returns when this replica leads, `keep` when it no longer does: then the process must end."""
 
     def __init__(self, api: Api, namespace: str, name: str, identity: str, seconds: float) -> None:
         self._api = api
@@ -80,11 +80,11 @@ class Lease:
                 log.warning("lease %s/%s: %s", self._watcher.namespace, self._watcher.name, error)
             if self._watcher.seen and self._watcher.held and said != self._watcher.seen.holder:
                 said = self._watcher.seen.holder
-                log.info("waiting to lead: %s does", said)
+                log.info("not leading: %s leads", said)
             await asyncio.sleep(self._seconds / 8)
 
     async def keep(self) -> None:
-        """Renew until it fails for so long that another may take over."""
+        """Renew until that fails for so long that another replica may take over."""
         renewed = time.monotonic()
         # The others wait for the full time since they saw our last renewal, so this leaves a margin.
         limit = self._seconds * 2 / 3
@@ -110,7 +110,7 @@ class Lease:
             await self._write(found, holder="", seconds=1)
 
     async def _take(self) -> bool:
-        """Whether we hold it now."""
+        """Take or renew the Lease. Whether this replica holds it now."""
         found = await self._watcher.look()
         seen = self._watcher.seen
         if found is None or seen is None:

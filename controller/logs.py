@@ -1,4 +1,4 @@
-"""The operator's log: a line each, JSON or text, with the job that it is about."""
+"""The operator's log: one line for each message, JSON or text, with the name of the job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import sys
 from contextvars import ContextVar
 
-JOB: ContextVar[str] = ContextVar("job", default="")  # NAMESPACE/NAME of the job that is being looked at
+JOB: ContextVar[str] = ContextVar("job", default="")  # NAMESPACE/NAME of the job that this task handles
 
 
 class Json(logging.Formatter):
@@ -25,7 +25,7 @@ class Json(logging.Formatter):
 
 
 class Text(logging.Formatter):
-    """For people who watch it on a terminal."""
+    """For a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         job = f"{JOB.get()}: " if JOB.get() else ""

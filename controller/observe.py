@@ -1,21 +1,21 @@
-"""What there is of one job right now: its own objects and nobody else's."""
+"""The objects of one job that exist now."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from mpiboot.controller.view_pod import is_failed_launcher
 from mpiboot.job import elastic, names
+from mpiboot.kube.pod_projection import is_failed_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mpiboot.controller.cache import Cache
-    from mpiboot.controller.view import ConfigMapView, MpiJobView, ObjectView
-    from mpiboot.controller.view_job import JobView
-    from mpiboot.controller.view_pod import PodView
     from mpiboot.job.model import Job
+    from mpiboot.kube.job_projection import JobView
+    from mpiboot.kube.pod_projection import PodView
+    from mpiboot.kube.projections import ConfigMapView, MpiJobView, ObjectView
 
 Owned = TypeVar("Owned", bound="ObjectView")
 
@@ -33,7 +33,7 @@ class Caches:
 
 @dataclass(frozen=True)
 class Observed:
-    """A job's objects. Workers are in the order of their numbers; those on their way out are among them."""
+    """A job's objects. Workers are in the order of their indexes, those that are being deleted included."""
 
     view: MpiJobView
     launcher: JobView | None = None
@@ -41,13 +41,13 @@ class Observed:
     workers: tuple[PodView, ...] = ()
     service: ObjectView | None = None
     config_map: ConfigMapView | None = None
-    failed_launchers: tuple[PodView, ...] = ()  # in the order of time, those that are gone among them
-    unnamed: frozenset[str] = frozenset()  # ready workers that a launcher would not find by their names yet
-    # Asked for many times in one look, and there may be a thousand workers.
+    failed_launchers: tuple[PodView, ...] = ()  # in the order of time, deleted ones included
+    unnamed: frozenset[str] = frozenset()  # ready workers whose names DNS does not know yet
+    # One look asks many times, and a job may have thousands of workers.
     _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def wanted_workers(self, job: Job) -> tuple[PodView, ...]:
-        """The workers that count: not on their way out, and within the number that the job asks for."""
+        """The workers that count: not being deleted, and within the number that the job asks for."""
         mark = ("wanted", job.workers)
         if mark not in self._found:
             wanted = (pod for pod in self.workers if not pod.meta.deleting and 0 <= pod.index < job.workers)
@@ -64,11 +64,11 @@ class Observed:
         return len(self.ready_workers(job)) == job.workers
 
     def enough_ready(self, job: Job) -> bool:
-        """Whether the launcher can begin: with all workers, or with as many as an elastic job needs."""
+        """Whether the launcher can begin: all workers are ready, or as many as an elastic job needs."""
         return len(self.ready_workers(job)) >= enough(job)
 
     def reachable_workers(self, job: Job) -> tuple[PodView, ...]:
-        """Those that a launcher without mpiboot can log in to: it knows them only by their names."""
+        """The workers that a launcher without mpiboot can log in to: it has only their names."""
         return tuple(pod for pod in self.ready_workers(job) if pod.name not in self.unnamed)
 
 
@@ -79,7 +79,7 @@ def enough(job: Job) -> int:
 
 
 def observe(caches: Caches, view: MpiJobView) -> Observed:
-    """What the caches know of a job. Objects that carry its labels but another owner are left out."""
+    """What the caches hold of a job, without objects that have its labels but another owner."""
     key, uid = view.key, view.meta.uid
     launcher = caches.jobs.of(key).get(names.launcher(view.name))
     if launcher and not (launcher.meta.owner and launcher.meta.owner.uid == uid):

@@ -1,4 +1,4 @@
-"""What must hold before the operator works: a cluster new enough, the CRD, and no other operator on the same jobs."""
+"""Checks before the operator works: the cluster's version, the CRD, and other operators for the same jobs."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from mpiboot.controller import kinds
-from mpiboot.controller.api import Request
-from mpiboot.controller.api_error import ApiError, UnreachableError
 from mpiboot.controller.lease import Watcher
 from mpiboot.job.errors import UserError
+from mpiboot.kube import kinds
+from mpiboot.kube.api import Request
+from mpiboot.kube.api_error import ApiError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpiboot.controller.api import Api
+    from mpiboot.kube.api import Api
 
 log = logging.getLogger(__name__)
 
 OLDEST = (1, 29)  # the first with the CRD's validation rules and the Jobs' podReplacementPolicy on by default
-LOOK_EVERY = 5.0  # seconds between looks at the peers' leases
+LOOK_EVERY = 5.0  # seconds between reads of the leases
 SAY_EVERY = 12  # looks
 
 
 class ClusterError(UserError):
-    """The cluster cannot be worked with as it is."""
+    """The operator cannot work with this cluster."""
 
     exit_code = 1
 
 
 async def check(api: Api) -> None:
-    """Raises ClusterError with what to do."""
+    """Raise ClusterError, with what to do, if the cluster does not fit."""
     try:
         version = await api.send(Request("GET", "/version"))
         found = await api.send(Request("GET", f"/apis/{kinds.MPI_JOB.api_version}"))
@@ -40,7 +40,7 @@ async def check(api: Api) -> None:
     except ApiError as error:
         if error.not_found:
             raise ClusterError(no_crd()) from None
-        raise ClusterError(f"the API server at {api.connection.server} refuses us: {error}") from None
+        raise ClusterError(f"the API server at {api.connection.server} refuses the request: {error}") from None
     if (fault := version_fault(version)) is not None:
         raise ClusterError(fault)
     if not any(resource["name"] == kinds.MPI_JOB.plural for resource in found["resources"]):
@@ -63,26 +63,27 @@ def no_crd() -> str:
 
 
 class Peers:
-    """Other MPI operators of the cluster. Two on one job would undo each other's work, so ours keeps still."""
+    """Other MPI operators of the cluster. Two on one job would undo each other's work, so this one does nothing."""
 
     def __init__(self, api: Api, leases: Sequence[str], changed: Callable[[], None]) -> None:
         self._watchers = [Watcher(api, *lease.split("/")) for lease in leases]
         self._changed = changed
-        self.holder = ""  # of a lease that is held: who works in our stead
-        self.known = asyncio.Event()  # set when every lease was looked at once, or may not be
+        self.holder = ""  # of a lease that is held
+        self.known = asyncio.Event()  # set when every lease was read once, or access is refused
 
     async def run(self) -> None:
-        """Look at their leases until cancelled."""
+        """Read the leases until cancelled."""
         round_ = 0
         while True:
             await self.look()
             if self.holder and round_ % SAY_EVERY == 0:
-                log.warning("another MPI operator is at work (%s): this one keeps still until it is gone", self.holder)
+                text = "another MPI operator is running (%s): this operator does nothing until the lease is free"
+                log.warning(text, self.holder)
             round_ = round_ + 1 if self.holder else 0
             await asyncio.sleep(LOOK_EVERY)
 
     async def look(self) -> None:
-        """Look once. What we may not see, or cannot, counts as it did before."""
+        """Read each lease once. A lease that cannot be read counts as before."""
         answered = True
         for watcher in self._watchers:
             try:
@@ -92,7 +93,7 @@ class Peers:
                 answered = answered and isinstance(error, ApiError) and error.status in {401, 403}
         before, self.holder = self.holder, next((self._name(each) for each in self._watchers if each.held), "")
         if before and not self.holder:
-            log.warning("the other MPI operator is gone: going on")
+            log.warning("the lease of the other MPI operator is free: this operator continues")
         if before != self.holder:
             self._changed()
         if answered:

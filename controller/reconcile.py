@@ -1,4 +1,4 @@
-"""One look at one job: observe, plan, decide, act, and say how it stands."""
+"""Reconcile one job: observe, plan, decide, act, and report its status."""
 
 from __future__ import annotations
 
@@ -7,44 +7,46 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mpiboot.controller import kinds
 from mpiboot.controller.act import Actor, FailingError, OnePairError
-from mpiboot.controller.action import Create
-from mpiboot.controller.api_error import TroubleError
-from mpiboot.controller.checkins import picture
-from mpiboot.controller.dead import dead
+from mpiboot.controller.checkins import checkin_view
+from mpiboot.controller.dead_workers import dead
 from mpiboot.controller.deadline import is_over, until_overdue, until_removed
-from mpiboot.controller.decide import decide
-from mpiboot.controller.memory import Memory
-from mpiboot.controller.named import LOOK_AGAIN
+from mpiboot.controller.decide import Create, after_the_end, decide
+from mpiboot.controller.dns_ready import LOOK_AGAIN
+from mpiboot.controller.job_state import MOST_CRASHES, PARKED_FOR, JobState, TooSlowError
+from mpiboot.controller.launcher_news import news
 from mpiboot.controller.observe import observe
-from mpiboot.controller.publish import news
 from mpiboot.job import elastic, names
 from mpiboot.job.problems import ManifestError
+from mpiboot.job.read.fields import MOST_WORKERS_EVER
+from mpiboot.kube import kinds
+from mpiboot.kube.api_error import ApiError, TroubleError, UnreachableError
+from mpiboot.kube.conditions import is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpiboot.checkin.picture import View
-    from mpiboot.controller.action import Stage
-    from mpiboot.controller.api import Api, Object
-    from mpiboot.controller.kinds import Kind
+    from mpiboot.checkin.roster import View
+    from mpiboot.controller.decide import Stage
     from mpiboot.controller.observe import Caches, Observed
     from mpiboot.controller.report import Reporter
-    from mpiboot.controller.view import MpiJobView
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.model import Job
+    from mpiboot.job.plan.plan import Plan
     from mpiboot.job.settings import Settings
+    from mpiboot.kube.api import Api, Object
+    from mpiboot.kube.kinds import Kind
+    from mpiboot.kube.projections import MpiJobView
     from mpiboot.ssh.keys import KeyType
 
 log = logging.getLogger(__name__)
 
 OURS = (None, "", "kubeflow.org/mpi-operator")  # values of managedBy that mean this operator
-# A suspended job waits for somebody who will change it at once, and a write in between would refuse that change.
+# The client that creates a suspended job usually edits it at once, and a status write in between would conflict.
 SUSPENDED_REST = 1.0
 
 
 class Reconciler:
-    """Handles the queue's keys. Several jobs at once, each by one call at a time."""
+    """Handles the keys of the work queue: several jobs at the same time, each in one call at a time."""
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class Reconciler:
         self._caches, self._reporter = caches, reporter
         self._settings, self._key_type, self._show = settings, key_type, show
         self._api, self._actor = api, Actor(api, self._learn)
-        self._memories: dict[str, Memory] = {}
+        self._states: dict[str, JobState] = {}
         self._puts = {
             kinds.JOB: caches.jobs.put,
             kinds.POD: caches.pods.put,
@@ -67,99 +69,157 @@ class Reconciler:
         }
 
     async def handle(self, key: str) -> float | None:
-        """Seconds until the job is to be looked at again, if it should be without anything happening."""
+        """Reconcile a job; seconds until the next time if nothing changes before, or None."""
         view = self._find(key)
         if view is None:
             self._show(key, None)
             return None
+        state = self._state_of(view)
+        if rest := state.parked.left(view, time.monotonic()):
+            return rest
+        try:
+            again = await self._handle(view, state)
+        except (ApiError, UnreachableError, TroubleError, TimeoutError):
+            raise
+        except Exception as error:
+            times = MOST_CRASHES if isinstance(error, TooSlowError) else 1
+            if not state.parked.crashed(view, time.monotonic(), times=times):
+                raise
+            log.exception("this job is left alone until it is edited, for %.0f minutes at most", PARKED_FOR / 60)
+            await self._reporter.park(view, error)
+            return PARKED_FOR
+        state.parked.went_well()
+        return again
+
+    async def _handle(self, view: MpiJobView, state: JobState) -> float | None:
         policy = (view.raw.get("spec") or {}).get("runPolicy") or {}
+        status = view.raw.get("status") or {}
         if policy.get("managedBy") not in OURS:
             return None
-        memory = self._memory(view)
-        if policy.get("suspend") is True and not view.raw.get("status"):
-            rest = memory.born + SUSPENDED_REST - time.monotonic()
+        if policy.get("suspend") is True and not status:
+            rest = state.born + SUSPENDED_REST - time.monotonic()
             if rest > 0:
                 return rest
+        if is_finished(status):
+            return await self._clean_up(view, state)
         try:
-            memory.look_at(view, self._settings, self._key_type)
+            self._plan_of(view, state)
         except ManifestError as error:
-            await self._reporter.reject(view, memory, error)
-        if memory.plan is None:
+            await self._reporter.reject(view, state, error)
+        if state.plan is None:
             return None
-        # A job that was good and has been edited into nonsense goes on as it was.
-        self._reporter.warn(view, memory)
-        return await self._look(view, memory.plan, memory)
+        # A valid job that an edit made invalid continues with its last valid plan.
+        try:
+            return await self._look(view, state.plan, state)
+        finally:
+            self._reporter.warn(view, state)
 
     def view(self, key: str) -> View | None:
-        """The job as the check-in server shows it; None if there is none that can run."""
+        """The job as the check-in server shows it; None if it does not exist, is invalid or has finished."""
         view = self._find(key)
         if view is None:
             return None
+        state = self._state_of(view)
+        if is_finished(view.raw.get("status") or {}):
+            state.rest()
+            return None
         try:
-            plan = self._memory(view).look_at(view, self._settings, self._key_type)
+            job = self._job_of(view, state)
         except ManifestError:
             return None
-        return picture(plan.job, observe(self._caches, view), self._settings.cluster_domain)
+        return checkin_view(job, observe(self._caches, view), self._settings.cluster_domain)
 
-    async def _look(self, view: MpiJobView, plan: Plan, memory: Memory) -> float | None:
+    async def _clean_up(self, view: MpiJobView, state: JobState) -> float | None:
+        """Delete what the policy of a finished job names. Memory holds nothing of the job, so it is read again."""
+        state.rest()
+        self._show(view.key, None)
+        try:
+            job = self._job_of(view, state)
+        except ManifestError:
+            return None
+        finally:
+            state.rest()
+        seen = observe(self._caches, view)
+        trouble: TroubleError | None = None
+        try:
+            over = is_over(until_removed(job, seen))
+            await self._actor.act(view.namespace, view.meta.uid, after_the_end(job, seen, remove_launcher=over))
+            state.failing.over()
+        except TroubleError as error:
+            if isinstance(error, FailingError) and not state.failing.lasts(time.monotonic()):
+                raise
+            trouble = error
+        seen = observe(self._caches, view)
+        rest = await self._reporter.report(view, job, seen, state, overdue=False, trouble=trouble)
+        if trouble:
+            raise trouble
+        return min((each for each in (rest, until_removed(job, seen)) if each), default=None)
+
+    async def _look(self, view: MpiJobView, plan: Plan, state: JobState) -> float | None:
         job, domain = plan.job, self._settings.cluster_domain
         seen = observe(self._caches, view)
         if names_matter(plan, seen):
             service, workers = names.service(job.name), seen.ready_workers(job)
-            unnamed = await memory.named.lacking(self._api, view.namespace, service, workers, time.monotonic())
+            state.named.keep(pod.meta.uid for pod in seen.workers)
+            unnamed = await state.named.unknown(self._api, view.namespace, service, workers, time.monotonic())
             seen = replace(seen, unnamed=unnamed)
-        # Workers come one by one: what the launcher is told need not follow each of them, only the last.
-        wait = 0.0 if seen.all_ready(job) else memory.hosts.wait()
-        told = news(plan, seen, domain, due=not wait)
-        told = replace(told, nudge=memory.nudges.mark(told.nudge, time.monotonic()))
-        lost = dead(job, seen, memory.losses, time.monotonic())
-        self._reporter.lost(view, job, memory, lost)
-        over = is_over(until_removed(job, seen))
-        stages = decide(plan, seen, told, has_secret=memory.has_secret, replace=lost.replace, remove_launcher=over)
+        # Workers become ready one by one: updates for the launcher may wait, but not after the last worker.
+        wait = 0.0 if seen.all_ready(job) else state.hosts.wait()
+        update = news(plan, seen, domain, due=not wait)
+        update = replace(update, refresh_mark=state.refresh_marks.mark(update.refresh_mark, time.monotonic()))
+        lost = dead(job, seen, state.losses, time.monotonic())
+        self._reporter.lost(view, job, state, lost)
+        stages = decide(plan, seen, update, has_secret=state.has_secret, replace=lost.replace)
         trouble: TroubleError | None = None
         try:
             if stages:
                 await self._actor.act(view.namespace, view.meta.uid, stages)
-                memory.has_secret = memory.has_secret or makes_secret(stages)
-                memory.hosts.went()
+                state.has_secret = state.has_secret or makes_secret(stages)
+                state.hosts.went()
                 for pod in lost.replace:
-                    memory.losses.replaced(pod.index, time.monotonic())
-            memory.failing.over()
+                    state.losses.replaced(pod.index, time.monotonic())
+            state.failing.over()
         except OnePairError:
-            memory.take_one_pair()
-            return await self._look(view, memory.look_at(view, self._settings, self._key_type), memory)
+            state.take_one_pair()
+            return await self._look(view, self._plan_of(view, state), state)
         except TroubleError as error:
-            if isinstance(error, FailingError) and not memory.failing.lasts(time.monotonic()):
+            if isinstance(error, FailingError) and not state.failing.lasts(time.monotonic()):
                 raise
             trouble = error
         ask_again = LOOK_AGAIN if seen.unnamed else 0.0
         seen = observe(self._caches, view)
-        memory.has_launcher = seen.launcher is not None
-        self._show(view.key, picture(job, seen, domain))
+        state.has_launcher = seen.launcher is not None
+        self._show(view.key, checkin_view(job, seen, domain))
         overdue = is_over(until_overdue(job, seen))
-        rest = await self._reporter.report(view, job, seen, memory, overdue=overdue, trouble=trouble)
+        rest = await self._reporter.report(view, job, seen, state, overdue=overdue, trouble=trouble)
         if trouble:
             raise trouble
-        later = wait if told.differ(seen) else 0.0
-        deadlines = (until_overdue(job, seen), until_removed(job, seen))
-        again = (rest, later, ask_again, lost.again, memory.nudges.wait(time.monotonic()), *deadlines)
+        later = wait if update.differ(seen) else 0.0
+        refresh = state.refresh_marks.wait(time.monotonic())
+        again = (rest, later, ask_again, lost.again, refresh, until_overdue(job, seen))
         return min((each for each in again if each), default=None)
 
-    def _memory(self, view: MpiJobView) -> Memory:
-        memory = self._memories.get(view.key)
-        if memory is None or memory.uid != view.meta.uid:
-            memory = self._memories[view.key] = Memory(view.meta.uid)
-        return memory
+    def _job_of(self, view: MpiJobView, state: JobState) -> Job:
+        return state.read(view, self._settings, lambda: workers_until_now(view, self._caches))
+
+    def _plan_of(self, view: MpiJobView, state: JobState) -> Plan:
+        return state.look_at(view, self._settings, self._key_type, lambda: workers_until_now(view, self._caches))
+
+    def _state_of(self, view: MpiJobView) -> JobState:
+        state = self._states.get(view.key)
+        if state is None or state.uid != view.meta.uid:
+            state = self._states[view.key] = JobState(view.meta.uid)
+        return state
 
     def _find(self, key: str) -> MpiJobView | None:
-        """The job, unless it is gone or going: then nothing of it is remembered, least of all its keys.
+        """The job, or None if it is deleted or being deleted: then its memory is dropped, its keys above all.
 
-        What belongs to it goes with it: the garbage collector sees to that.
+        The garbage collector deletes what the job owns.
         """
         view = self._caches.mpi_jobs.of(key).get(key.partition("/")[2])
         if view and not view.meta.deleting:
             return view
-        self._memories.pop(key, None)
+        self._states.pop(key, None)
         self._reporter.forget(key)
         return None
 
@@ -168,9 +228,19 @@ class Reconciler:
             put(found)
 
 
+def workers_until_now(view: MpiJobView, caches: Caches) -> int:
+    """How many workers a job may keep: those that exist, or those that its status counts if some of them are gone."""
+    status = view.raw.get("status") or {}
+    if is_finished(status):
+        return MOST_WORKERS_EVER
+    counts = (status.get("replicaStatuses") or {}).get("Worker") or {}
+    counted: int = sum(counts.get(phase, 0) for phase in ("active", "succeeded", "failed"))
+    return max(len(observe(caches, view).workers), counted)
+
+
 def names_matter(plan: Plan, seen: Observed) -> bool:
-    """Whether a launcher that can find its workers only by their names is about to look for them."""
-    if plan.launcher_waits == "in-place":
+    """Whether the launcher depends on DNS names of workers and is about to use them."""
+    if plan.arrangement.launch_mode == "in-place":
         return False
     gated = any(pod.gated for pod in seen.launcher_pods)
     return elastic.of_job(plan.job) is not None or (gated and seen.enough_ready(plan.job))

@@ -1,29 +1,29 @@
-"""A job's next status and the events on the way to it: a pure function of the status before and what is observed."""
+"""A job's next status and the events of the change: a pure function of the last status and what is observed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from mpiboot.controller import dialects
-from mpiboot.controller.conditions import REASONS, Conditions
+from mpiboot.controller import status_dialects
 from mpiboot.controller.observe import enough
-from mpiboot.controller.words import LONGEST_REASON, phase_and_reason, truncated
+from mpiboot.controller.state_word import LONGEST_REASON, phase_and_reason, truncated
+from mpiboot.kube.conditions import REASONS, Conditions, conditions_of, is_finished
 
 if TYPE_CHECKING:
-    from mpiboot.controller.conditions import Type as ConditionType
     from mpiboot.controller.observe import Observed
-    from mpiboot.controller.view_job import JobView
-    from mpiboot.controller.view_pod import PodView
     from mpiboot.job.model import Job
+    from mpiboot.kube.conditions import Status
+    from mpiboot.kube.conditions import Type as ConditionType
+    from mpiboot.kube.job_projection import JobView
+    from mpiboot.kube.pod_projection import PodView
 
-Status = dict[str, Any]
 EventType = Literal["Normal", "Warning"]
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something worth telling the job's user."""
+    """A Kubernetes event about a job."""
 
     type: EventType
     reason: str
@@ -32,23 +32,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Next:
-    """The status to write, and what to say when it is written."""
+    """The status to write, and the events to send afterwards."""
 
     status: Status
     events: tuple[Event, ...]
 
 
-def conditions_of(status: Status) -> Conditions:
-    return Conditions(tuple(status.get("conditions") or ()))
-
-
-def is_finished(status: Status) -> bool:
-    """Whether the outcome is in the status: from then on nothing is started again."""
-    return conditions_of(status).finished and bool(status.get("completionTime"))
-
-
 def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "") -> Next:
-    """`now` as in manifests. `overdue`: out of time, which the Job does not tell. `trouble`: what stops us."""
+    """`now` as in manifests. `overdue`: the job's time is over. `trouble`: the error that stops the operator."""
     old: Status = seen.view.raw.get("status") or {}
     step = _Step(job, seen, now, dict(old), conditions_of(old))
     step.created()
@@ -58,13 +49,15 @@ def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, tr
         step.launcher()
         step.workers()
         step.running()
-    elif not dialects.keeps_workers(job):
-        step.no_workers()
+    else:
+        step.status.setdefault("completionTime", now)  # other operators leave it out of some failures
+        if not status_dialects.keeps_workers(job):
+            step.no_workers()
     return step.result(trouble)
 
 
 class _Step:
-    """From one status to the next. The methods are called in the order in which they stand."""
+    """From one status to the next. `next_status` calls the methods in the order in which they stand."""
 
     def __init__(self, job: Job, seen: Observed, now: str, status: Status, conditions: Conditions) -> None:
         self.job, self.seen, self.now, self.status, self.conditions = job, seen, now, status, conditions
@@ -106,7 +99,7 @@ class _Step:
         elif unfit := next((pod.unfit for pod in self.seen.workers if pod.unfit), ""):
             self.status.setdefault("completionTime", self.now)
             self._failed("ImageLacksSSH", unfit)
-        if self.conditions.finished and not self.conditions.get("Running") and not dialects.is_old(self.job):
+        if self.conditions.finished and not self.conditions.get("Running") and not status_dialects.is_old(self.job):
             text = f"{self.name} is finished but Running condition was never set."
             self._set("Running", REASONS["running"], text, true=False, now=self.status["completionTime"])
 
@@ -121,7 +114,7 @@ class _Step:
         self.replicas["Launcher"] = _counts(active=active, succeeded=succeeded, failed=launcher.failed)
 
     def workers(self) -> None:
-        if self.job.run_policy.suspend or (self.conditions.finished and not dialects.keeps_workers(self.job)):
+        if self.job.run_policy.suspend or (self.conditions.finished and not status_dialects.keeps_workers(self.job)):
             self.no_workers()
             return
         pods = self.seen.wanted_workers(self.job)
@@ -132,7 +125,7 @@ class _Step:
         self.replicas["Worker"] = _counts(active=active, succeeded=succeeded, failed=failed)
         evicted = _evicted(pods)
         if evicted and failed > failed_before:
-            self._say("Warning", REASONS["evicted"], f"{evicted}/{self.job.workers} workers are evicted")
+            self._add_event("Warning", REASONS["evicted"], f"{evicted}/{self.job.workers} workers are evicted")
 
     def running(self) -> None:
         launcher = self.seen.launcher
@@ -141,7 +134,7 @@ class _Step:
         alive = self.replicas["Launcher"].get("active", 0)
         if alive and self.replicas["Worker"].get("active", 0) >= enough(self.job):
             self._set("Running", REASONS["running"], f"{self.name} is running.", event="Normal")
-        elif not alive and launcher.failed > self.failed_before and dialects.is_old(self.job):
+        elif not alive and launcher.failed > self.failed_before and status_dialects.is_old(self.job):
             self._set("Restarting", REASONS["restarting"], f"{self.name} is restarting.", event="Warning")
 
     def no_workers(self) -> None:
@@ -153,25 +146,25 @@ class _Step:
         state, reason = phase_and_reason(self.job, self.seen, self.conditions, trouble)
         self.status["state"] = state
         before = self.status.pop("reason", "")
-        if state == "Failed":  # the condition's words may leave the cause out
+        if state == "Failed":  # the condition's message may omit the cause
             reason = truncated(self.cause, LONGEST_REASON) or before
         if reason:
             self.status["reason"] = reason
         if state == "Waiting" and reason and reason != before:
-            self._say("Normal", "WaitingForWorkers", reason)
+            self._add_event("Normal", "WaitingForWorkers", reason)
         if not self.conditions.finished:
             ready = 0 if self.job.run_policy.suspend else len(self.seen.ready_workers(self.job))
             self.status["workers"] = f"{ready}/{self.job.workers}"
         ready = 0 if self.conditions.finished else len(self.seen.ready_workers(self.job))
         active = self.replicas.get("Launcher", {}).get("active", 0)
-        self.status |= dialects.words(self.job, self.conditions, active=active, ready=ready)
+        self.status |= status_dialects.words(self.job, self.conditions, active=active, ready=ready)
         return Next(self.status, tuple(self.events))
 
     def _failed(self, reason: str, message: str) -> None:
-        condition, words = dialects.failure(self.job, reason, message)
+        condition, words = status_dialects.failure(self.job, reason, message)
         if self._set("Failed", condition, words):
             self.cause = message
-            self._say("Warning", condition, truncated(dialects.told(self.job, message)))
+            self._add_event("Warning", condition, truncated(status_dialects.event_text(self.job, message)))
 
     def _failure(self, launcher: JobView) -> tuple[str, str]:
         reason = launcher.reason or REASONS["failed"]
@@ -201,15 +194,15 @@ class _Step:
         self.conditions = before.having(kind, true=true, reason=reason, message=message, now=now or self.now)
         changed = self.conditions is not before
         if changed and event:
-            self._say(event, reason, message)
+            self._add_event(event, reason, message)
         return changed
 
-    def _say(self, kind: EventType, reason: str, message: str) -> None:
+    def _add_event(self, kind: EventType, reason: str, message: str) -> None:
         self.events.append(Event(kind, reason, message))
 
 
 def _counts(**counts: int) -> dict[str, int]:
-    """Zeros are left out, as everywhere in the API."""
+    """Zeros are omitted, as everywhere in the API."""
     return {name: count for name, count in counts.items() if count}
 
 

@@ -1,4 +1,4 @@
-"""A job from its start to its exit code: attempts, deadlines, dead workers, the user's wish to end it."""
+"""A job from its start to its exit code: attempts, deadlines, dead workers, and the user's signals."""
 
 from __future__ import annotations
 
@@ -8,59 +8,60 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpiboot.engines.inbox import LAUNCHER, Broke, Ended, Event, Inbox, Interrupted, Resize, background
-from mpiboot.engines.place import CancelledError
+from mpiboot.engines.engine import CancelledError
+from mpiboot.engines.inbox import LAUNCHER, Ended, Event, Failed, Inbox, Interrupted, ScaleRequest, in_background
 
 if TYPE_CHECKING:
+    from mpiboot.engines.engine import Engine
     from mpiboot.engines.output import Output
-    from mpiboot.engines.place import Place
 
 OUT_OF_TIME = 124
-# How long mpirun may take to notice by itself that a worker is gone, before we end it with that as the cause.
+# How long mpirun may take to notice that a worker is gone. After that we end the job and name the worker as its cause.
 NOTICE_WITHIN = 10.0
 LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What the job says about its own end."""
+    """When the job ends, and what is started again."""
 
     attempts: int = 1  # how often the launcher is started at most
-    deadline: float | None = None  # seconds for all of it
-    grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    cluster_retries: int = 0  # how often a cluster would start it again, where this is more
+    deadline: float | None = None  # seconds for the whole job
+    grace: float | None = 10.0  # seconds between SIGTERM and SIGKILL; None: the engine itself sees to it
     elastic: bool = False  # it goes on with fewer workers
     restart_workers: bool = False
-    workers: int = 0  # how many there are to begin with
+    workers: int = 0  # at the start
 
 
-class Follow:
+class JobFollower:
     """Follows one job. All decisions are made in the thread that calls `until_end`."""
 
-    def __init__(self, place: Place, inbox: Inbox[Event], rules: Rules, output: Output) -> None:
-        self._place, self._inbox, self._rules, self._output = place, inbox, rules, output
-        self._timers: dict[str, float] = {}
+    def __init__(self, engine: Engine, inbox: Inbox[Event], rules: Rules, output: Output) -> None:
+        self._engine, self._inbox, self._rules, self._output = engine, inbox, rules, output
+        self._timers: dict[str, float] = {}  # name -> time; a process's name is the time of its restart
         self._attempt = 1
         self._restarts: dict[str, int] = {}
         self._workers = rules.workers
-        self._asked = 0  # how often the user asked for the end
-        self._verdict: int | None = None  # the exit code, where it is not the launcher's own
+        self._interrupts = 0
+        self._exit_code: int | None = None  # where it is not the launcher's own
         self._ending = False
         self._lost: set[str] = set()
 
     def until_end(self) -> int:
-        """Bring the job up, wait for its end, and return its exit code. Removing it is the caller's."""
+        """Start the job, wait for its end, and return its exit code. The caller removes it."""
         if self._rules.deadline is not None:
             self._set("deadline", self._rules.deadline)
-        bringing_up = background(self._inbox, self._place.bring_up, "bring-up")
+        start = in_background(self._inbox, self._engine.start, "start")
         try:
             while True:
                 code = self._on(self._next())
                 if code is not None:
                     return code
         finally:
-            # Whatever it still creates must be there to be seen by the removal.
-            self._place.cancel()
-            bringing_up.join()
+            # The removal must see all that the start still creates.
+            self._engine.cancel()
+            start.join()
 
     def _set(self, timer: str, seconds: float) -> None:
         self._timers[timer] = time.monotonic() + seconds
@@ -79,11 +80,11 @@ class Follow:
                 continue
 
     def _on(self, event: Event | str) -> int | None:
-        """Act on it; the exit code, once it is known."""
+        """Act on an event; the exit code, once it is known."""
         match event:
-            case Broke(CancelledError()):
-                return self._verdict if self._verdict is not None else 1
-            case Broke(error):
+            case Failed(CancelledError()):
+                return self._exit_code if self._exit_code is not None else 1
+            case Failed(error):
                 raise error
             case Interrupted(signum):
                 return self._on_interrupt(signum)
@@ -91,26 +92,26 @@ class Follow:
                 return self._on_launcher(event)
             case Ended():
                 self._on_worker(event)
-            case Resize(workers):
-                self._on_resize(workers)
+            case ScaleRequest(workers):
+                self._on_scale_request(workers)
             case str():
                 return self._on_timer(event)
         return None
 
     def _on_interrupt(self, signum: int) -> int | None:
-        self._asked += 1
-        self._verdict = 128 + signum
-        if self._asked > 1 or signum == signal.SIGPIPE:
-            return self._verdict
-        self._place.cancel()
+        self._interrupts += 1
+        self._exit_code = 128 + signum
+        if self._interrupts > 1 or signum == signal.SIGPIPE:
+            return self._exit_code
+        self._engine.cancel()
         if signum == signal.SIGINT:
             self._output.say("ending the job; press Ctrl-C once more to kill it")
         self._end()
         return None
 
     def _on_launcher(self, event: Ended) -> int | None:
-        if self._verdict is not None:
-            return self._verdict
+        if self._exit_code is not None:
+            return self._exit_code
         if self._ending:
             return event.code or 1
         if event.code == 0:
@@ -118,6 +119,12 @@ class Follow:
         if event.reason:
             self._output.say(f"the launcher ended with exit code {event.code}: {event.reason}")
         if self._attempt >= self._rules.attempts or self._lost:
+            if self._rules.cluster_retries and not self._lost:
+                again = self._rules.cluster_retries
+                self._output.note(
+                    f"the launcher failed with exit code {event.code} and is not started again on this machine; "
+                    f"a cluster would do so up to {again} times: --retries {again}"
+                )
             return event.code
         pause = min(2.0 ** (self._attempt - 1), LONGEST_PAUSE)
         self._output.say(
@@ -127,57 +134,59 @@ class Follow:
         self._set(LAUNCHER, pause)
         return None
 
-    def _on_resize(self, workers: int) -> None:
+    def _on_scale_request(self, workers: int) -> None:
         if self._ending or workers == self._workers:
             return
-        self._output.note(f"{self._workers} -> {workers} workers, as asked for")
+        self._output.note(f"{self._workers} -> {workers} workers, by mpiboot scale")
         self._workers = workers
-        for who in [name for name in self._timers if self._left_out(name)]:
-            del self._timers[who]
-        background(self._inbox, lambda: self._place.resize(workers), "resize")
+        for process in [name for name in self._timers if self._is_surplus(name)]:
+            del self._timers[process]
+        in_background(self._inbox, lambda: self._engine.scale(workers), "scale")
 
-    def _left_out(self, who: str) -> bool:
-        """Whether it is a worker that an elastic job is not meant to have any more."""
-        number = who.rpartition("-")[2]
+    def _is_surplus(self, process: str) -> bool:
+        """Whether it is a worker beyond the number that an elastic job has now."""
+        number = process.rpartition("-")[2]
         return self._rules.elastic and number.isdigit() and int(number) >= self._workers
 
     def _on_worker(self, event: Ended) -> None:
-        if self._ending or self._left_out(event.who):
+        if self._ending or self._is_surplus(event.process):
             return
+        worker = event.process
         why = f": {event.reason}" if event.reason else ""
-        text = f"{event.who} ended with exit code {event.code}{why}"
-        tail = self._output.tail(event.who)
-        text += "; its last lines:" if tail else "; it had printed nothing"
+        text = f"{worker} ended with exit code {event.code}{why}"
+        tail = self._output.tail(worker)
+        text += "; its last lines:" if tail else "; it printed nothing"
         self._output.say("\n  ".join([text, *tail]))
         if self._rules.elastic or self._rules.restart_workers:
-            times = self._restarts[event.who] = self._restarts.get(event.who, 0) + 1
-            # An elastic job gets a new one at once, and ever later if that dies, too.
+            times = self._restarts[worker] = self._restarts.get(worker, 0) + 1
+            # An elastic job gets a new one at once. The pause before each further one doubles.
             first = 0.0 if self._rules.elastic else 1.0
-            self._set(event.who, min(first if times == 1 else 2.0 ** (times - 1), LONGEST_PAUSE))
+            self._set(worker, min(first if times == 1 else 2.0 ** (times - 1), LONGEST_PAUSE))
             if self._rules.elastic:
-                background(self._inbox, lambda: self._place.lose(event.who), f"lose {event.who}")
+                in_background(self._inbox, lambda: self._engine.withdraw(worker), f"withdraw {worker}")
         else:
-            self._lost.add(event.who)
+            self._lost.add(worker)
             self._timers.setdefault("lost", time.monotonic() + NOTICE_WITHIN)
 
     def _on_timer(self, timer: str) -> int | None:
         if timer == "deadline":
-            self._verdict = OUT_OF_TIME
-            self._output.say(f"out of time: the job's activeDeadlineSeconds of {self._rules.deadline:g} s are over")
+            self._exit_code = OUT_OF_TIME
+            self._output.say(f"the job is ended: its activeDeadlineSeconds of {self._rules.deadline:g} s are over")
             self._end()
         elif timer == "lost":
-            self._output.say(f"ending the job: {', '.join(sorted(self._lost))} is gone for {NOTICE_WITHIN:.0f} s")
+            lost = ", ".join(sorted(self._lost))
+            self._output.say(f"the job is ended: {lost} ended {NOTICE_WITHIN:.0f} s ago, and the launcher still runs")
             self._end()
         elif timer == "kill":
             self._output.say(f"the launcher did not end within {self._rules.grace:g} s of SIGTERM and is killed")
-            return self._verdict if self._verdict is not None else 128 + signal.SIGKILL
+            return self._exit_code if self._exit_code is not None else 128 + signal.SIGKILL
         else:
             self._attempt += timer == LAUNCHER
-            background(self._inbox, lambda: self._place.start_again(timer), f"start {timer} again")
+            in_background(self._inbox, lambda: self._engine.restart(timer), f"restart {timer}")
         return None
 
     def _end(self) -> None:
-        """Ask the launcher to end. A launcher that waits to be started again has ended already."""
+        """Send the launcher SIGTERM. One that waits for its next attempt has ended already."""
         if self._ending:
             return
         self._ending = True
@@ -186,5 +195,6 @@ class Follow:
         if waiting:
             self._inbox.put(Ended(LAUNCHER, 1))
             return
-        self._set("kill", self._rules.grace)
-        background(self._inbox, lambda: self._place.signal(LAUNCHER, signal.SIGTERM), "end the launcher")
+        if self._rules.grace is not None:
+            self._set("kill", self._rules.grace)
+        in_background(self._inbox, lambda: self._engine.signal(LAUNCHER, signal.SIGTERM), "end the launcher")

@@ -1,7 +1,7 @@
-"""What happens to a job while its terminal waits: values in one queue, read by the main thread only.
+"""The events of a running job: values in one queue, which only the main thread reads.
 
-All that could block (an engine's answers, a program's output) happens in other threads, so a signal is acted on at once
-and never cuts a request in two: a request cut in two leaves things behind that nobody knows of.
+All that could block (an engine's answers, a program's output) happens in other threads. So a signal takes effect at
+once and never cuts a request in two: such a request leaves things behind that no later step knows of.
 """
 
 from __future__ import annotations
@@ -20,53 +20,59 @@ if TYPE_CHECKING:
 
 LAUNCHER = "launcher"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The first ends the job, the second kills it. Whoever goes on asks an engine that hangs, and may leave it as it is.
-ENOUGH = 3
+# The first signal ends the job, the second kills it, the third still waits for an engine that hangs. The next one
+# leaves everything as it is.
+PATIENCE = 3
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A process of the job is gone. `reason` says more than the code, if more is known."""
+    """A process of the job has ended. `reason` explains the exit code, where the engine knows more."""
 
-    who: str
+    process: str
     code: int
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Interrupted:
-    """The user (or whoever started us) wants the job to end."""
+    """A signal asks for the end of the job."""
 
     signum: int
 
 
 @dataclass(frozen=True)
-class Broke:
-    """A thread met an error: it ends the job."""
+class Failed:
+    """A thread raised an error, which ends the job."""
 
     error: BaseException
 
 
 @dataclass(frozen=True)
-class Resize:
-    """Somebody wants an elastic job to have so many workers."""
+class ScaleRequest:
+    """`mpiboot scale` asks for this number of workers."""
 
     workers: int
 
 
-Event = Ended | Interrupted | Broke | Resize
+Event = Ended | Interrupted | Failed | ScaleRequest
 
 Inbox = queue.SimpleQueue
 
 
-def background(inbox: Inbox[Event], work: Callable[[], None], name: str) -> threading.Thread:
+def process_name(role: str, index: int) -> str:
+    """The name of a process in the output of a job: `launcher`, `worker-0`."""
+    return role if role == LAUNCHER else f"{role}-{index}"
+
+
+def in_background(inbox: Inbox[Event], work: Callable[[], None], name: str) -> threading.Thread:
     """A started thread that does `work`; an error in it arrives in the inbox."""
 
     def guarded() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (nothing may die unheard)
-            inbox.put(Broke(error))
+        except BaseException as error:  # noqa: BLE001 (the main thread must learn of every error)
+            inbox.put(Failed(error))
 
     thread = threading.Thread(target=guarded, name=name, daemon=True)
     thread.start()
@@ -77,40 +83,40 @@ def background(inbox: Inbox[Event], work: Callable[[], None], name: str) -> thre
 def signals_to(inbox: Inbox[Event]) -> Iterator[None]:
     """While this lasts, signals that ask for the end arrive in the inbox. One ignored before (nohup) stays ignored.
 
-    They come by a thread of their own: a handler of Python runs between two steps of the main thread, and where the
-    signal meets that thread on its way into a wait without end, it would run only after the wait.
+    A thread of its own receives them: Python runs a signal handler between two steps of the main thread, and if the
+    signal arrives just before that thread waits without a limit, the handler would run only after the wait.
     """
-    heard, tell = socket.socketpair()
-    tell.settimeout(0)
+    reader, writer = socket.socketpair()
+    writer.settimeout(0)
     before: dict[int, Any] = {}
-    previous = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
-    listener = threading.Thread(target=_listen, args=(heard, inbox), name="signals", daemon=True)
+    previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    listener = threading.Thread(target=_listen, args=(reader, inbox), name="signals", daemon=True)
     listener.start()
     for signum in ENDING:
         if signal.getsignal(signum) != signal.SIG_IGN:
-            before[signum] = signal.signal(signum, _noted)
+            before[signum] = signal.signal(signum, _do_nothing)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(previous)
-        tell.close()
+        writer.close()
         listener.join()
-        heard.close()
+        reader.close()
 
 
-def _noted(_number: int, _frame: object) -> None:
-    """Nothing to do: with a handler of Python's, the number is written to the wake-up socket."""
+def _do_nothing(_number: int, _frame: object) -> None:
+    """A handler of Python's must exist: then the number of the signal is written to the wake-up socket."""
 
 
-def _listen(heard: socket.socket, inbox: Inbox[Event]) -> None:
-    asked = 0
-    while numbers := heard.recv(64):
+def _listen(reader: socket.socket, inbox: Inbox[Event]) -> None:
+    received = 0
+    while numbers := reader.recv(64):
         for number in numbers:
             if number not in ENDING:
                 continue
-            asked += 1
-            if asked > ENOUGH:
+            received += 1
+            if received > PATIENCE:
                 os._exit(128 + number)
             inbox.put(Interrupted(number))

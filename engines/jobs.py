@@ -1,23 +1,22 @@
-"""The jobs of this machine, on whatever engine: what `ps`, `logs` and `delete` work with."""
+"""The jobs of an engine, for `mpiboot ps`, `logs`, `scale` and `delete`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from mpiboot.containers import NoEngineError
 from mpiboot.job.errors import UserError
-from mpiboot.job.words import did_you_mean
+from mpiboot.job.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mpiboot.engines.output import Output
 
 
 @dataclass(frozen=True)
 class JobInfo:
-    """What a terminal shows of a job. `run` tells two starts apart; `created` is in seconds since 1970."""
+    """A job as `mpiboot ps` shows it. `run` differs for each start; `created` is in seconds since 1970."""
 
     name: str
     engine: str
@@ -29,54 +28,39 @@ class JobInfo:
 
 
 class Jobs(Protocol):
-    """The jobs of one engine."""
+    """The jobs of one engine. `where` they are, in words that end a sentence; empty: on this machine."""
+
+    @property
+    def where(self) -> str: ...
 
     def all(self) -> Sequence[JobInfo]:
         """All jobs, by name."""
 
     def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
-        """Pass on what the job has printed; with `follow` also what it prints until it ends."""
+        """Write what the job has printed; with `follow` also what it prints until it ends."""
 
     def delete(self, job: JobInfo) -> None:
         """End the job and remove all that belongs to it; returns when it is gone."""
 
     def scale(self, job: JobInfo, workers: int) -> int:
-        """Give an elastic job so many workers; returns when it has them, with how many it had before."""
+        """Give an elastic job this number of workers; returns when it has them. The result is the number before."""
 
 
-def engines(only: str | None = None) -> dict[str, Jobs]:
-    """The engines that can be asked, by name."""
-    found: dict[str, Jobs] = {}
-    if only in {None, "docker"}:
-        try:
-            from mpiboot.engines.docker import client
-            from mpiboot.engines.docker.jobs import DockerJobs
-
-            found["docker"] = DockerJobs(client.connect())
-        except NoEngineError:
-            if only:
-                raise
-    if only in {None, "local"}:
-        from mpiboot.engines.local.jobs import LocalJobs
-
-        found["local"] = LocalJobs()
-    return found
-
-
-def every(engines: dict[str, Jobs]) -> list[JobInfo]:
-    """All jobs of all engines, the newest first."""
+def newest_first(engines: Mapping[str, Jobs]) -> list[JobInfo]:
+    """All jobs of all engines."""
     return sorted((job for jobs in engines.values() for job in jobs.all()), key=lambda job: -job.created)
 
 
-def named(name: str, known: Iterable[JobInfo]) -> list[JobInfo]:
+def named(name: str, engines: Mapping[str, Jobs]) -> list[JobInfo]:
     """The jobs of that name; an error with the nearest names if there is none."""
-    known = list(known)
+    known = newest_first(engines)
     found = [job for job in known if job.name == name]
     if found:
         return found
     names = sorted({job.name for job in known})
     others = f"known: {', '.join(names[:10])}" if names else "there is no job at all"
-    raise UserError(f"there is no job named {name}; {did_you_mean(name, names) or others}")
+    where = "".join({jobs.where for jobs in engines.values()})
+    raise UserError(f"there is no job named {name}{where}; {did_you_mean(name, names) or others}")
 
 
 def not_elastic(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`mpiboot run`: from what is wanted to an exit code, with nothing left behind."""
+"""`mpiboot run`: from a command line to an exit code, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpiboot.engines import choose, planned, request
-from mpiboot.engines.drawing import Drawing
-from mpiboot.engines.follow import Follow, Rules
+from mpiboot.engines import choose, request, stdin
+from mpiboot.engines.follow import JobFollower, Rules
 from mpiboot.engines.inbox import LAUNCHER, Inbox, Interrupted, signals_to
-from mpiboot.engines.marks import Marks
 from mpiboot.engines.output import Output
-from mpiboot.job import elastic, names, pods
+from mpiboot.engines.pods import local_plan
+from mpiboot.engines.timeline.recorder import EventRecorder
+from mpiboot.engines.timeline.report import TimelineReport
+from mpiboot.job import elastic, names
 from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.errors import UserError
 from mpiboot.job.settings import Settings
+from mpiboot.job.template import spec_of
 
 if TYPE_CHECKING:
     from docker import APIClient
 
+    from mpiboot.engines.engine import Engine
     from mpiboot.engines.inbox import Event
-    from mpiboot.engines.place import Place
     from mpiboot.job.model import Job
 
-BACKOFF_LIMIT = 6  # Kubernetes' default
+BACKOFF_LIMIT = 6  # Kubernetes' default, where the manifest has none
 GRACE = 10.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunOptions:
     """The command line of `mpiboot run`."""
 
     manifest: str | None
@@ -40,72 +42,116 @@ class Wanted:
     verbose: bool = False
     quiet: bool = False
     allow_host_path: bool = False
+    allow_privileges: bool = False
+    retries: int | None = None  # None: as the manifest has it, else 0
+    namespace: str | None = None  # of a cluster; None: the manifest's, else the kubeconfig's
 
 
-def run(wanted: Wanted) -> int:
+def run(options: RunOptions) -> int:
     """Run the job to its end; its exit code."""
-    drawing = Drawing(wanted.timeline, verbose=wanted.verbose)
+    timeline = TimelineReport(options.timeline, verbose=options.verbose)
     inbox: Inbox[Event] = Inbox()
-    marks = Marks(wanted=drawing.wanted)
-    gone = Interrupted(signal.SIGPIPE)
+    recorder = EventRecorder(wanted=timeline.wanted)
+    broken_pipe = Interrupted(signal.SIGPIPE)
     output = Output(
-        quiet=wanted.quiet, verbose=wanted.verbose, broken=lambda: inbox.put(gone), seen=marks.seen
+        quiet=options.quiet, verbose=options.verbose, on_broken_pipe=lambda: inbox.put(broken_pipe), recorder=recorder
     )
     with signals_to(inbox):
-        place, job = _prepared(wanted, inbox, output, marks)
-        output.width = max(len(LAUNCHER), len(names.worker("", job.workers - 1)) - 1)
+        engine, rules = _prepare(options, inbox, output, recorder)
+        output.width = max(len(LAUNCHER), len(names.worker("", rules.workers - 1)) - 1)
         try:
-            return Follow(place, inbox, rules(job), output).until_end()
+            return JobFollower(engine, inbox, rules, output).until_end()
         finally:
-            _remove(place, output)
-            marks.mark("done", "job")
-            drawing.draw(marks, output)
+            _remove(engine, output)
+            recorder.record("done", "job")
+            timeline.write(recorder, output)
 
 
-def _remove(place: Place, output: Output) -> None:
+def _remove(engine: Engine, output: Output) -> None:
     try:
-        place.remove()
+        engine.remove()
     except UserError as error:
-        # What the job itself ended with is what counts, an error of its own above all.
+        # The exit code and an error of the job itself count for more.
         output.say(str(error))
 
 
-def rules(job: Job) -> Rules:
-    """What the manifest says about attempts and ends."""
+def _rules(job: Job, retries: int | None) -> Rules:
+    """The manifest's limits. `retries` replaces its number of attempts.
+
+    Without either there is one attempt: on a cluster the next one may run on another node, here nothing has changed.
+    """
     policy = job.run_policy
-    backoff = BACKOFF_LIMIT if policy.backoff_limit is None else policy.backoff_limit
-    grace = pods.spec_of(job.launcher.template).get("terminationGracePeriodSeconds")
+    wanted = policy.backoff_limit if retries is None else retries
+    grace = _grace(job)
     return Rules(
-        attempts=backoff + 1,
+        attempts=(wanted or 0) + 1,
+        cluster_retries=BACKOFF_LIMIT if wanted is None else 0,
         deadline=policy.active_deadline_seconds,
-        grace=GRACE if grace is None else float(grace),
+        grace=GRACE if grace is None else grace,
         elastic=elastic.of_job(job) is not None,
         workers=job.workers,
         restart_workers=bool(job.worker and job.worker.restart_policy != "Never"),
     )
 
 
-def _prepared(wanted: Wanted, inbox: Inbox[Event], output: Output, marks: Marks) -> tuple[Place, Job]:
-    # A faulty manifest is told before an engine is asked for.
-    requested = request.from_file(wanted.manifest, wanted.name) if wanted.manifest else None
-    api = choose.docker_or_local(wanted.engine, output.note)
-    if requested is None:
-        assert wanted.program
-        requested = request.from_program(_with_image(wanted.program, api), _settings(wanted.program, api))
-    _demand_possible(requested.job.job)
-    for warning in requested.job.warnings:
-        output.note(f"warning: {warning.text(requested.source)}")
-    job = requested.job.job
+def _grace(job: Job) -> float | None:
+    """The launcher's grace period in seconds, if the manifest has one."""
+    grace = spec_of(job.launcher.template).get("terminationGracePeriodSeconds")
+    return None if grace is None else float(grace)
+
+
+def _prepare(
+    options: RunOptions, inbox: Inbox[Event], output: Output, recorder: EventRecorder
+) -> tuple[Engine, Rules]:
+    # The manifest comes first: its mistakes are reported even where no engine answers.
+    wanted = request.from_file(options.manifest, options.name) if options.manifest else None
+    if options.engine == "kubernetes":
+        return _on_cluster(options, wanted, inbox, output)
+    api = choose.docker_or_local(options.engine, output.note)
+    if wanted is None:
+        assert options.program
+        wanted = _from_program(options.program, api)
+    job = wanted.job.job
+    _check(wanted, output)
+    own_stdin = None if options.manifest == "-" else stdin.of_this_process()
     if api is None:
-        from mpiboot.engines.local.place import LocalPlace
+        from mpiboot.engines.local.engine import LocalEngine
 
-        return LocalPlace(job, inbox, output, marks, requested.digest), job
-    from mpiboot.engines.docker.place import DockerPlace
+        return LocalEngine(job, inbox, output, recorder, own_stdin), _rules(job, options.retries)
+    from mpiboot.engines.docker.engine import DockerEngine
+    from mpiboot.engines.docker.security import Allowed
 
-    return DockerPlace(api, job, inbox, output, marks, requested.digest, wanted.allow_host_path), job
+    allowed = Allowed(options.allow_host_path, options.allow_privileges)
+    return DockerEngine(api, job, inbox, output, recorder, own_stdin, allowed), _rules(job, options.retries)
 
 
-def _demand_possible(job: Job) -> None:
+def _on_cluster(
+    options: RunOptions, wanted: request.Request | None, inbox: Inbox[Event], output: Output
+) -> tuple[Engine, Rules]:
+    if wanted is None:
+        assert options.program
+        if not options.program.image:
+            raise UserError("a cluster needs an image: mpiboot run --engine kubernetes [OPTIONS] IMAGE -- PROGRAM")
+        wanted = request.from_program(options.program)
+    job = wanted.job.job
+    _check(wanted, output)
+    if options.manifest != "-" and stdin.has_input():
+        output.note("warning: stdin is not sent to a cluster; put the input into the image or into a volume")
+    from mpiboot.engines.kubernetes.cluster import Cluster
+    from mpiboot.engines.kubernetes.engine import KubernetesEngine
+
+    # A program's job goes to the namespace of the kubeconfig, and so does that of a manifest without one.
+    namespace = options.namespace or (options.manifest and wanted.data["metadata"].get("namespace")) or None
+    engine = KubernetesEngine(Cluster(namespace), wanted.data, _grace(job), inbox, output)
+    # The cluster counts attempts and seconds, replaces workers and sees to grace periods.
+    return engine, Rules(grace=None, workers=job.workers)
+
+
+def _check(wanted: request.Request, output: Output) -> None:
+    """Print the warnings about a manifest; an error if the number of workers does not suit an elastic command."""
+    job = wanted.job.job
+    for warning in wanted.job.warnings:
+        output.note(f"warning: {warning.text(wanted.source)}")
     size = elastic.of_job(job)
     if size is None:
         return
@@ -115,21 +161,17 @@ def _demand_possible(job: Job) -> None:
         raise UserError("; ".join(problems))
 
 
-def _with_image(program: request.Program, api: APIClient | None) -> request.Program:
-    if program.image:
-        return program
-    if api is not None:
+def _from_program(program: request.Program, api: APIClient | None) -> request.Request:
+    if api is None:
+        return request.from_program(program if program.image else replace(program, image=local_plan.THIS_MACHINE))
+    if not program.image:
         raise UserError("containers need an image: mpiboot run [OPTIONS] IMAGE -- PROGRAM; or use --engine local")
-    return replace(program, image=planned.THIS_MACHINE)
+    from mpiboot.engines.docker import pull, ssh_home
 
-
-def _settings(program: request.Program, api: APIClient | None) -> Settings | None:
-    """Whether the image carries mpiboot, looked up if it is here; else its name decides where keys are mounted."""
-    if api is None or not program.image:
-        return None
-    from mpiboot.engines.docker import pull
-
-    image = pull.look(api, program.image)
-    if image is None:
-        return None
-    return Settings(own_image_pattern=planned.NO_IMAGE, own_images=frozenset({image.name} if image.own else ()))
+    image = pull.find(api, program.image)
+    if image is None:  # it is pulled later; until then its name decides where the keys are mounted
+        return request.from_program(program)
+    if not image.own and not program.ssh_dir:
+        program = replace(program, ssh_dir=ssh_home.of_user(api, image))
+    own_images = frozenset({image.name} if image.own else ())
+    return request.from_program(program, Settings(own_image_pattern=local_plan.NO_IMAGE, own_images=own_images))

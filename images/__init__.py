@@ -1,1 +1,1 @@
-"""The matrix of images, their builds, and the contract that any MPI image is checked by."""
+"""The table of images, the builds of them, and the contract that MPI images must fulfil."""

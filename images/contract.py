@@ -1,4 +1,4 @@
-"""What an image must offer to run in an MPI job: one table, which the checker and docs/image-contract.md follow."""
+"""What an image must offer to run in an MPI job: one table for the checker and for docs/image-contract.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Profile(enum.IntEnum):
-    """How a cluster runs the image, from the easiest to the strictest. Each includes those before it."""
+    """How a cluster runs the image, from the easiest to the strictest. Each profile includes those before it."""
 
     OWN = 1
     ANY_UID = 2
@@ -25,9 +25,9 @@ class Profile(enum.IntEnum):
 
 MEANING = {
     Profile.OWN: "as the image's own user, with the capabilities that an engine gives by default",
-    Profile.ANY_UID: "as a uid that the image does not know, with gid 0, as OpenShift and many clusters run containers",
-    Profile.HARDENED: "as any uid, all capabilities dropped, no new privileges, read-only root, a writable /tmp: "
-    "Pod Security's 'restricted' and more",
+    Profile.ANY_UID: "as a uid that the image does not know, with gid 0: OpenShift and many other clusters do this",
+    Profile.HARDENED: "as any uid, with all capabilities dropped, no new privileges, a read-only root and a writable "
+    "/tmp: stricter than the level 'restricted' of Pod Security",
 }
 
 
@@ -46,56 +46,56 @@ STATIC = (
     Point(
         "shell",
         "/bin/sh is there",
-        "sshd hands every command of mpirun to a shell, and pods start sshd through one",
-        "base the image on one that has a shell; a distroless base cannot serve MPI over SSH",
+        "sshd passes every command of mpirun to a shell, and pods start sshd through a shell",
+        "use a base image that has a shell; a distroless image cannot serve MPI over SSH",
         Profile.OWN,
     ),
     Point(
         "sshd",
         "/usr/sbin/sshd is there",
-        "mpirun starts the ranks on a worker by SSH, and that is the path which jobs call",
-        "RUN apt-get install -y --no-install-recommends openssh-server",
+        "mpirun starts the ranks on a worker by SSH, and jobs call sshd by this path",
+        "RUN apt-get update && apt-get install -y --no-install-recommends openssh-server",
         Profile.OWN,
     ),
     Point(
         "ssh-client",
         "ssh is in PATH",
         "mpirun in the launcher calls ssh",
-        "RUN apt-get install -y --no-install-recommends openssh-client",
+        "RUN apt-get update && apt-get install -y --no-install-recommends openssh-client",
         Profile.OWN,
     ),
     Point(
         "mpirun",
-        "mpirun is in PATH and says which MPI it is",
-        "it is what the launcher runs",
+        "mpirun is in PATH and prints which MPI it is",
+        "the launcher runs it",
         "install openmpi-bin or mpich, or put the bin directory of your MPI into ENV PATH",
         Profile.OWN,
     ),
     Point(
         "libraries",
         "mpirun and its daemon find their libraries with an empty environment",
-        "a rank that ssh starts does not have the image's ENV, so LD_LIBRARY_PATH set there does not reach it",
+        "a rank that ssh starts does not have the image's ENV, so an LD_LIBRARY_PATH set there does not reach it",
         "RUN echo /opt/your-mpi/lib > /etc/ld.so.conf.d/mpi.conf && ldconfig",
         Profile.OWN,
     ),
     Point(
         "sshd-config",
-        "sshd accepts its configuration, given the host key of the job",
+        "sshd accepts its configuration when it gets the job's host key",
         "otherwise no worker starts",
-        "run `/usr/sbin/sshd -t` in the image, and correct what it names",
+        "run `/usr/sbin/sshd -t` in the image, and correct what it prints",
         Profile.OWN,
     ),
     Point(
         "sshd-port",
         "sshd listens on a port of 1024 or above",
-        "without root, or without capabilities, low ports may not be opened",
+        "without root, or without capabilities, a process cannot open a lower port",
         "RUN echo 'Port 2222' > /etc/ssh/sshd_config.d/mpi.conf, and the same Port in /etc/ssh/ssh_config",
         Profile.ANY_UID,
     ),
     Point(
         "ports-agree",
-        "the ssh client's default port is the one on which sshd listens",
-        "a launcher of this image finds its workers by it",
+        "the ssh client's default port is the port on which sshd listens",
+        "a launcher of this image connects to its workers on the client's default port",
         "write `Port 2222` under `Host *` in /etc/ssh/ssh_config",
         Profile.OWN,
     ),
@@ -109,42 +109,42 @@ STATIC = (
     Point(
         "sshd-strict-modes",
         "sshd has StrictModes off",
-        "Kubernetes mounts the keys as a directory that everybody may write to, and strict sshd then ignores them",
+        "Kubernetes mounts the keys as a directory that every user may write to, and a strict sshd then ignores them",
         "RUN echo 'StrictModes no' >> /etc/ssh/sshd_config",
         None,
     ),
     Point(
         "sshd-passwords",
         "sshd accepts keys only",
-        "a worker is reachable by every pod of the cluster, and a password can be guessed",
+        "every pod of the cluster can reach a worker, and a password can be guessed",
         "RUN printf 'PasswordAuthentication no\\nKbdInteractiveAuthentication no\\n' >> /etc/ssh/sshd_config",
         None,
     ),
     Point(
         "sshd-penalties",
-        "sshd does not lock out a launcher that asks early (PerSourcePenalties no, from OpenSSH 9.8 on)",
-        "probes of a worker that is not ready count against the launcher's address, and then it is refused",
+        "sshd does not lock out a launcher that connects early (PerSourcePenalties no, from OpenSSH 9.8 on)",
+        "probes of a worker that is not ready count against the launcher's address, and then sshd refuses it",
         "RUN echo 'PerSourcePenalties no' >> /etc/ssh/sshd_config",
         None,
     ),
     Point(
         "host-keys-baked",
         "no SSH host key is in the image",
-        "everybody who can pull the image has the private key, and can pose as a worker of any job that uses it",
-        "RUN rm -f /etc/ssh/ssh_host_*, in the same RUN that installs openssh-server; a job brings its own",
+        "every user who can pull the image has the private key, and can pose as a worker of any job that uses it",
+        "RUN rm -f /etc/ssh/ssh_host_*, in the same RUN that installs openssh-server; a job brings its own key",
         Profile.HARDENED,
     ),
     Point(
         "login-keys-baked",
         "neither authorized_keys nor a private key is in the image",
-        "everybody who can pull the image can log in to the workers of any job that uses it",
-        "remove the files from .ssh in the RUN or COPY that brings them; a job brings its own",
+        "every user who can pull the image can log in to the workers of any job that uses it",
+        "remove the files from .ssh in the RUN or COPY that brings them; a job brings its own keys",
         Profile.HARDENED,
     ),
     Point(
         "client-checks",
         "the ssh client checks host keys",
-        "with `StrictHostKeyChecking no` a launcher sends the program and its data to whoever answers",
+        "with `StrictHostKeyChecking no` a launcher sends the program and its data to any machine that answers",
         "remove StrictHostKeyChecking and UserKnownHostsFile from /etc/ssh/ssh_config; a job brings known_hosts",
         Profile.HARDENED,
     ),
@@ -158,7 +158,7 @@ STATIC = (
     Point(
         "user",
         "USER is a number other than 0",
-        "with runAsNonRoot the kubelet refuses root, and also names, because it cannot look them up",
+        "with runAsNonRoot the kubelet refuses root, and also names, because it cannot look up a name",
         "end the Dockerfile with `USER 1000:0`",
         Profile.HARDENED,
     ),
@@ -166,12 +166,12 @@ STATIC = (
         "home",
         "the user's home exists, and any uid with gid 0 can enter it",
         "the keys are mounted below it, and programs start in it",
-        "RUN chgrp 0 /home/USER && chmod g=rwx,o=rx /home/USER",
+        "RUN chgrp 0 HOME && chmod g=rwx,o=rx HOME, where HOME is the home of the image's user",
         Profile.ANY_UID,
     ),
     Point(
         "login-shell",
-        "the user's login shell can be run",
+        "the user's login shell runs commands",
         "sshd refuses a user whose shell is missing, and a shell like nologin runs nothing",
         "RUN usermod --shell /bin/bash USER",
         Profile.OWN,
@@ -179,22 +179,22 @@ STATIC = (
     Point(
         "any-uid-name",
         "a uid that is not in /etc/passwd has a name",
-        "ssh ends with `No user exists for uid`, and sshd cannot log such a user in",
-        "take an image of mpiboot as the base, or add its layer: mpiboot images fragment openmpi",
+        "ssh ends with `No user exists for uid`, and sshd cannot log in a user without a name",
+        "use an image of mpiboot as the base, or add its layer: mpiboot images fragment openmpi",
         Profile.ANY_UID,
     ),
     Point(
         "entrypoint",
-        "the entrypoint runs a given command as it is",
-        "a manifest with `args:` and no `command:` goes through it",
+        "the entrypoint runs a given command without changing it",
+        "a manifest with `args:` and no `command:` starts its program through the entrypoint",
         "end the entrypoint script with: exec \"$@\"",
         None,
     ),
     Point(
         "python",
-        "python and python3 can be called",
-        "manifests say `python`; Debian calls it python3 only",
-        "RUN apt-get install -y --no-install-recommends python3 python-is-python3",
+        "python and python3 are in PATH",
+        "manifests call `python`; Debian has only python3",
+        "RUN apt-get update && apt-get install -y --no-install-recommends python3 python-is-python3",
         None,
     ),
     Point(
@@ -207,7 +207,7 @@ STATIC = (
     Point(
         "labels",
         "the labels org.opencontainers.image.title and .version are set",
-        "someone who finds the image in a cluster sees what it is",
+        "an administrator who finds the image in a cluster sees what it is",
         "LABEL org.opencontainers.image.title=... org.opencontainers.image.version=...",
         None,
     ),
@@ -215,25 +215,25 @@ STATIC = (
         "size",
         "no package caches are in the layers",
         "every node pulls them before the first rank starts",
-        "install with RUN --mount=type=cache,target=/var/cache/apt, or remove the caches in that same RUN",
+        "install with RUN --mount=type=cache,target=/var/cache/apt, or remove the caches in the same RUN",
         None,
     ),
 )
 
-# In order: each needs the one before it. They are tried once for each profile.
+# The order matters: each point needs the one before it. The check tries them once for each profile.
 LIVE = (
     Point(
         "live-worker",
         "a worker starts sshd and listens",
-        "a job has to start",
-        "see the points that this profile needs",
+        "a job cannot start without it",
+        "correct the points that this profile needs",
         Profile.OWN,
     ),
     Point(
         "live-ssh",
         "the launcher logs in with the job's key, and the worker has the job's host key",
         "mpirun starts every rank this way",
-        "see the points that this profile needs",
+        "correct the points that this profile needs",
         Profile.OWN,
     ),
     Point(
@@ -246,15 +246,15 @@ LIVE = (
     Point(
         "live-ranks",
         "mpirun starts 4 ranks, 2 on each of two containers",
-        "ranks that all land in one place make a job that looks well and is slow",
-        "see the points that this profile needs",
+        "if all ranks run on one host, the job looks healthy but is slow",
+        "correct the points that this profile needs",
         Profile.OWN,
     ),
     Point(
         "live-allreduce",
         "an allreduce over the 4 ranks gives the right sum",
         "it needs the libraries, the network and the shared memory that programs need",
-        "see the points that this profile needs",
+        "correct the points that this profile needs",
         Profile.OWN,
     ),
 )

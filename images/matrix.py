@@ -1,4 +1,4 @@
-"""The table of images: read once into frozen rows, with everything that is wrong in it named at once."""
+"""The table of images. `load` reads it into frozen rows; one error names everything that is wrong in it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.images.stages import DOCKERFILE, stages
+from mpiboot.images.dockerfile import DOCKERFILE, stages
 from mpiboot.job.errors import UserError
-from mpiboot.job.words import nearest
+from mpiboot.job.suggestions import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 OWN = Path(__file__).with_name("matrix.toml")
 REPOSITORY = "mpiboot"
-KIT = "kit"  # the name of the image that only carries the build steps to other people's Dockerfiles
-HOROVOD = "horovod-"  # what the kinds with Horovod begin with; the framework follows
+KIT = "kit"  # the image that only holds the build steps, for other people's Dockerfiles
+HOROVOD = "horovod-"  # the kinds with Horovod begin with this; the framework follows
 NONE = "none"  # the runtime of an image that runs no ranks
 ARCHITECTURES = ("amd64", "arm64")
 
@@ -26,12 +26,12 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 
 
 class MatrixError(UserError):
-    """The table of images, or a name that should be in it, is wrong."""
+    """The table of images is wrong, or a name is not in it."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One row: an image of ours, and the way to it through the stages of the Dockerfile."""
+    """One row: an image of ours, and the stages of the Dockerfile that make it."""
 
     name: str
     runtime: str
@@ -45,7 +45,7 @@ class Image:
 
     @property
     def runs_mpi(self) -> bool:
-        """Whether it went all the way through the Dockerfile; other images end at the stage that `kind` names."""
+        """Whether the image has all stages of the Dockerfile; other images end at the stage that `kind` names."""
         return self.runtime != NONE
 
     @property
@@ -70,19 +70,19 @@ class Matrix:
         return self.rows[name]
 
     def select(self, names: Iterable[str], accel: str | None = None) -> tuple[Image, ...]:
-        """The rows of these names, or all that need not be named; then only those for `accel`, if given."""
+        """The rows of these names, or the rows built by default; with `accel`, only the rows for it."""
         return self.narrow(self.named(names) or self.usual(), accel)
 
     def named(self, names: Iterable[str]) -> tuple[Image, ...]:
-        """The rows of these names, each once."""
+        """The rows of these names, without repetitions."""
         return tuple(self.get(name) for name in dict.fromkeys(names))
 
     def usual(self) -> tuple[Image, ...]:
-        """The rows that need not be named."""
+        """The rows that `mpiboot images build` builds by default."""
         return tuple(row for row in self.rows.values() if not row.only_when_named)
 
     def narrow(self, rows: tuple[Image, ...], accel: str | None) -> tuple[Image, ...]:
-        """Those of the rows that are for `accel`, if given. Never none: whoever chooses nothing has made a mistake."""
+        """The rows for `accel`; all rows if it is None. No row at all means a mistake of the user: MatrixError."""
         accels = {row.accel for row in self.rows.values()}
         if accel is not None and accel not in accels:
             known = ", ".join(sorted(accels))
@@ -90,17 +90,17 @@ class Matrix:
         chosen = tuple(row for row in rows if accel in {None, row.accel})
         if not chosen:
             those = ", ".join(row.name for row in rows)
-            which = "none of those that need not be named" if rows == self.usual() else f"none of the named ({those})"
+            group = "the images built by default" if rows == self.usual() else f"the named images ({those})"
             there = ", ".join(row.name for row in self.rows.values() if accel in {None, row.accel})
-            raise MatrixError(f"no image is chosen: {which} is for {accel or 'anything'}; name one of: {there}")
+            raise MatrixError(f"no image is chosen: none of {group} is for {accel or 'anything'}; name one of: {there}")
         return chosen
 
     def parent(self, row: Image) -> Image | None:
-        """The row that `row` is built on, if its base is not an image from elsewhere."""
+        """The row that is the base of `row`; None if its base is an image from elsewhere."""
         return self.rows.get(row.base) if row.base else None
 
     def with_parents(self, rows: Iterable[Image]) -> tuple[Image, ...]:
-        """These rows and all that they are built on; a row always comes after its base."""
+        """These rows and all their bases; a row always comes after its base."""
         ordered: dict[str, Image] = {}
 
         def visit(row: Image) -> None:
@@ -119,24 +119,25 @@ def load(path: Path = OWN) -> Matrix:
     try:
         return read(tomllib.loads(path.read_text()), str(path))
     except OSError as error:
-        raise MatrixError(f"{path}: cannot read the table of images: {error.strerror}") from error
+        raise MatrixError(f"{path}: mpiboot cannot read the table of images: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MatrixError(f"{path}: not a TOML file: {error}") from error
+        raise MatrixError(f"{path} is not a TOML file: {error}") from error
 
 
 def read(table: Mapping[str, Any], source: str) -> Matrix:
-    """The matrix that `table` describes. Everything wrong with it is in one error, a line each."""
+    """The matrix that `table` describes. One error names everything that is wrong, in one line each."""
     problems = list(_unknown("", table, {"arguments", "images"}))
     common = table.get("arguments", {})
     rows: dict[str, Image] = {}
     problems += _texts("arguments", common)
+    known = stages(DOCKERFILE.read_text())
     common = common if isinstance(common, dict) else {}
     images = table.get("images", {})
     if not isinstance(images, dict) or not images:
         problems.append("images: must be a table with a row for each image")
         images = {}
     for name, row in images.items():
-        found = list(_name_problems(name)) + list(_row_problems(f"images.{name}", row))
+        found = list(_name_problems(name)) + list(_row_problems(f"images.{name}", row, known))
         problems += found
         if not found:
             rows[name] = _row(name, row, common)
@@ -163,23 +164,22 @@ def _row(name: str, row: Mapping[str, Any], common: Mapping[str, str]) -> Image:
 
 def _name_problems(name: str) -> Iterable[str]:
     if not _NAME.fullmatch(name):
-        yield f"images.{name}: not a name for an image: small letters, digits, and single . _ - between them"
+        yield f"images.{name}: is not a name for an image: use small letters, digits, and single . _ - between them"
 
 
-def _row_problems(where: str, row: object) -> Iterable[str]:
+def _row_problems(where: str, row: object, known: Collection[str]) -> Iterable[str]:
     if not isinstance(row, dict):
         yield f"{where}: must be a table, is {row!r}"
         return
-    known = stages(DOCKERFILE.read_text())
     yield from _unknown(f"{where}.", row, {f.name for f in fields(Image)} - {"name"})
     for key in ("runtime", "accel", "kind"):
         if key not in row:
             yield f"{where}.{key}: is missing"
-    ways = {"kind"} if row.get("runtime") == NONE else {"runtime", "accel", "kind"}
+    stage_keys = {"kind"} if row.get("runtime") == NONE else {"runtime", "accel", "kind"}
     for key in ("runtime", "accel", "kind", "base", "description"):
         if key in row and not (isinstance(row[key], str) and row[key]):
             yield f"{where}.{key}: must be a word, is {row[key]!r}"
-        elif key in row and key in ways and row[key] not in known:
+        elif key in row and key in stage_keys and row[key] not in known:
             yield f"{where}.{key}: the Dockerfile has no stage {row[key]!r}{nearest(row[key], known)}"
     if not isinstance(row.get("only_when_named", False), bool):
         yield f"{where}.only_when_named: must be true or false, is {row['only_when_named']!r}"
@@ -213,5 +213,6 @@ def _cycles(matrix: Matrix) -> Iterable[str]:
             path.append(row.name)
             row = matrix.parent(row)
         if row and row.name in path:
-            yield f"images.{row.name}.base: a cycle: {' -> '.join([*path[path.index(row.name):], row.name])}"
+            cycle = " -> ".join([*path[path.index(row.name) :], row.name])
+            yield f"images.{row.name}.base: the bases form a cycle: {cycle}"
         done.update(path)

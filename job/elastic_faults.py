@@ -1,4 +1,4 @@
-"""What cannot be right in the numbers of an elastic job: one line each. Pure."""
+"""Contradictions in the numbers of an elastic job, one line each. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ NO_SLOTS = "slotsPerWorker is 0, so no worker of this elastic job takes a rank; 
 
 
 def faults(wanted: Elastic, slots: int) -> Iterator[str]:
-    """What no number of workers mends."""
+    """Mistakes that no number of workers corrects."""
     if slots == 0:
         yield NO_SLOTS
     yield from numbers(wanted)
 
 
 def numbers(wanted: Elastic) -> Iterator[str]:
-    """What is wrong with its numbers of ranks alone."""
+    """Contradictions between its numbers of ranks."""
     low, first, high = wanted.min_processes, wanted.processes, wanted.max_processes
     if low is not None and high is not None and low > high:
         yield f"--min-np {low} is more than --max-np {high}; no number of ranks is both"
     elif first is not None and high is not None and first > high:
         yield f"-np {first} is more than --max-np {high}; begin with fewer ranks or allow more"
     elif first is not None and low is not None and first < low:
-        yield f"-np {first} is less than --min-np {low}; begin with more ranks or do with fewer"
+        yield f"-np {first} is less than --min-np {low}; begin with more ranks or lower --min-np"
 
 
 def too_few(wanted: Elastic, workers: int, slots: int) -> str:

@@ -1,23 +1,25 @@
-"""One frozen model of an MPI job, whatever API version it was written for. Readers make it, `plan` uses it."""
+"""One frozen model of an MPI job of any API version. Readers make it, `plan` uses it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpiboot.job import mpi
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Implementation = Literal["OpenMPI", "Intel", "MPICH"]
 Dialect = Literal["v2beta1", "v1", "v1alpha2", "v1alpha1"]
 Role = Literal["launcher", "worker"]
 
 ROOTS_SSH = "/root/.ssh"
+OUR_USERS_SSH = "/home/mpiuser/.ssh"  # in our images
 
 
 @dataclass(frozen=True)
 class Replica:
-    """The pods of one role. `template` is the user's own pod template, untouched; nobody may change it in place."""
+    """The pods of one role. `template` is the user's own pod template: never change it in place."""
 
     replicas: int
     template: Mapping[str, Any]
@@ -25,53 +27,45 @@ class Replica:
 
 
 @dataclass(frozen=True)
-class SchedulingPolicy:
-    """What a gang scheduler is told. None: not given."""
-
-    min_available: int | None = None
-    queue: str | None = None
-    min_resources: Mapping[str, Any] | None = None
-    priority_class: str | None = None
-    schedule_timeout_seconds: int | None = None
-
-
-@dataclass(frozen=True)
 class RunPolicy:
-    """How long a job may run, how often it is tried, what is left of it. None: not given, the cluster's default."""
+    """How long a job may run, how often it is tried, what stays after it. None: the cluster's default."""
 
     clean_pod_policy: Literal["None", "Running", "All"] = "None"
     ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     suspend: bool = False
-    managed_by: str | None = None
-    scheduling_policy: SchedulingPolicy | None = None
 
 
 @dataclass(frozen=True)
 class Job:
     """An MPI job, defaults filled in and checked.
 
-    `dialect` is the API version whose habits the job was written for: it decides details like the form of
-    `discover_hosts.sh`. `api_version` is the one it was read through; owner references name it.
+    `dialect` is the API version whose rules the job follows: it decides details such as the form of
+    `discover_hosts.sh`. `api_version` is the version through which it was read; owner references name it.
     """
 
     name: str
     namespace: str
     launcher: Replica
     worker: Replica | None = None
-    uid: str | None = None  # None: no API server knows this job
+    uid: str | None = None  # None: the job is on no API server
     api_version: str = "kubeflow.org/v2beta1"
     dialect: Dialect = "v2beta1"
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     slots_per_worker: int = 1
-    implementation: Implementation = "OpenMPI"
+    implementation: str = mpi.DEFAULT.name
     ssh_auth_mount_path: str = ROOTS_SSH
     launcher_creation_policy: Literal["AtStartup", "WaitForWorkersReady"] = "AtStartup"
     run_launcher_as_worker: bool = False
     main_container: str = ""  # "": the first container of a template
     run_policy: RunPolicy = field(default_factory=RunPolicy)
+
+    @property
+    def runtime(self) -> mpi.Runtime:
+        """The MPI runtime of its image."""
+        return mpi.named(self.implementation)
 
     @property
     def workers(self) -> int:

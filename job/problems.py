@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpiboot.job.errors import UserError
 
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
 Path = tuple[str | int, ...]
+Level = Literal["error", "warning"]
+
+MOST = 50  # errors, and as many warnings, that are named; a manifest may hold thousands of mistakes
 
 
 def path_text(path: Path) -> str:
     """`spec.containers[0].image`; keys that hold dots or slashes get brackets, as kubectl writes them."""
     text = ""
     for part in path:
-        if isinstance(part, int) or any(char in part for char in "./[] "):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
+        text = below(text, part)
     return text
+
+
+def below(path: str, part: str | int) -> str:
+    """The text of a path that goes one step on."""
+    if isinstance(part, int) or any(char in part for char in "./[] "):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path else part
+
+
+def nearest(path: str, known: Container[str]) -> str:
+    """The path, or the nearest one above it that is known; empty if none is."""
+    while path and path not in known:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return path
 
 
 @dataclass(frozen=True)
@@ -28,7 +46,7 @@ class Problem:
     path: str
     message: str
     line: int | None = None
-    level: Literal["error", "warning"] = "error"
+    level: Level = "error"
     reason: str = ""
 
     @property
@@ -40,6 +58,39 @@ class Problem:
         """`job.yaml:12: spec.slotsPerWorker: must be >= 0, is -1`, without the parts that are not known."""
         where = f"{source}:{self.line}" if source and self.line else source
         return ": ".join(part for part in (where, self.path, self.message) if part)
+
+
+class Problems:
+    """Problems as they are found: the first of each level in full, and the number of the others."""
+
+    def __init__(self) -> None:
+        self._named: dict[Problem, None] = {}
+        self._levels: Counter[Level] = Counter()
+        self._more: Counter[Level] = Counter()
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if self.full(problem.level):
+                self.count(problem.level)
+            elif problem not in self._named:
+                self._named[problem] = None
+                self._levels[problem.level] += 1
+
+    def full(self, level: Level) -> bool:
+        """Whether further problems of a level are only counted: then their texts are not needed."""
+        return self._levels[level] >= MOST
+
+    def count(self, level: Level) -> None:
+        self._more[level] += 1
+
+    @property
+    def any_error(self) -> bool:
+        return self._levels["error"] > 0
+
+    def all(self) -> tuple[Problem, ...]:
+        """In the order of the file, each once; what was only counted comes last."""
+        named = sorted(self._named, key=lambda problem: problem.line or 0)
+        return (*named, *(Problem("", f"and {more} more {level}s", None, level) for level, more in self._more.items()))
 
 
 class ManifestError(UserError):

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from math import ceil
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.job import mpi
 from mpiboot.job.errors import UserError
-from mpiboot.job.model import ROOTS_SSH
+from mpiboot.job.model import OUR_USERS_SSH, ROOTS_SSH
 from mpiboot.job.settings import Settings
-from mpiboot.job.trust import OUR_USERS_SSH
+from mpiboot.job.values import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from mpiboot.job.model import Implementation
 
-# What starts ranks by itself. Anything else is a program that each rank runs, as after a plain `mpirun -n 4`.
-STARTERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "mpiboot")
-COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--num-proc")
+OTHER_STARTERS = ("horovodrun", "mpiboot")
+COUNT_OPTIONS = (*mpi.COUNT_OPTIONS, "--num-proc")
+ONE_VALUE = (*COUNT_OPTIONS, *mpi.HOST_OPTIONS, *mpi.HOSTFILE_OPTIONS)
 PAIR_OPTIONS = ("-mca", "--mca", "-gmca", "--gmca", "--prtemca", "--pmixmca", "-env", "-genv")
-# In an image that runs as root mpirun would refuse to, though a container's root is what its user chose.
-ROOT_MAY_RUN = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def manifest_for(
@@ -33,7 +30,7 @@ def manifest_for(
     workers: int = 1,
     *,
     namespace: str = "default",
-    implementation: Implementation | None = None,
+    implementation: str | None = None,
     slots: int | None = None,
     env: Mapping[str, str] | None = None,
     ssh_auth_mount_path: str | None = None,
@@ -58,7 +55,7 @@ def manifest_for(
         "name": "launcher",
         "image": image,
         "command": starting(command, ranks, fills=ranks == workers * each),
-        "env": variables({**ROOT_MAY_RUN, **(env or {})}),
+        "env": variables({**mpi.root_may_run(), **(env or {})}),
     }
     worker = {"name": "worker", "image": image, "env": variables(env or {})}
     return {
@@ -67,9 +64,9 @@ def manifest_for(
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "slotsPerWorker": each,
-            "mpiImplementation": implementation or implementation_of(image),
+            "mpiImplementation": implementation or runtime_of(image).name,
             "sshAuthMountPath": ssh_auth_mount_path or (OUR_USERS_SSH if own else ROOTS_SSH),
-            # One program, one run: who types it sees it fail and decides.
+            # One program, one run: the user sees it fail and decides.
             "runPolicy": {"cleanPodPolicy": "All", "backoffLimit": 0},
             "mpiReplicaSpecs": {
                 "Launcher": replica(1, launcher),
@@ -93,9 +90,9 @@ def demand(good: bool, message: str) -> None:  # noqa: FBT001 - reads as a sente
 
 
 def starting(command: Sequence[str], ranks: int, *, fills: bool) -> list[str]:
-    """The launcher's command. A starter without a number of its own gets ours where slots alone do not say it."""
+    """The launcher's command. A starter without a number of ranks gets one, unless the slots alone give it."""
     starter = PurePosixPath(command[0]).name
-    if starter not in STARTERS:
+    if not is_starter(command[0]):
         return ["mpirun", "-n", str(ranks), *command]
     if starter == "mpiboot" or own_count(command) is not None or (fills and starter != "horovodrun"):
         return list(command)
@@ -104,28 +101,37 @@ def starting(command: Sequence[str], ranks: int, *, fills: bool) -> list[str]:
 
 def own_count(command: Sequence[str]) -> int | None:
     """The number of ranks that a starter's own options ask for."""
-    if PurePosixPath(command[0]).name not in STARTERS:
-        return None
-    words = list(command[1:])
-    while words and words[0].startswith("-"):
-        name, _, joined = words.pop(0).partition("=")
-        if name in COUNT_OPTIONS and (joined or words[0:1]) and (joined or words[0]).isdigit():
-            return int(joined or words[0])
-        # An option's values are not known to us, but the program comes after them: one word, or two for pairs.
-        del words[: values_of(name, words)]
-    return None
+    counts = (natural(value) for name, value in own_options(command) if name in COUNT_OPTIONS)
+    return next((count for count in counts if count is not None), None)
+
+
+def own_options(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The options of a starter, up to the program that it starts, each with the word that it takes or may take."""
+    if not command or not is_starter(command[0]):
+        return
+    rest = list(command[1:])
+    while rest and rest[0].startswith("-"):
+        name, equals, joined = rest.pop(0).partition("=")
+        yield name, joined if equals else "".join(rest[:1])
+        if not equals:
+            # Which other options take a value is not known; the program comes after them.
+            del rest[: values_of(name, rest)]
 
 
 def values_of(option: str, following: Sequence[str]) -> int:
     """How many of the following words belong to an option of a starter."""
     if option in PAIR_OPTIONS:
         return 2
+    if option in ONE_VALUE:
+        return 1
     return 1 if len(following) > 1 and not following[0].startswith("-") and following[1].startswith("-") else 0
 
 
-def implementation_of(image: str) -> Implementation:
-    """What an image's name says about its runtime: `mpiboot/intel:1.0`. The launcher finds out for itself anyhow."""
-    name = PurePosixPath(image.partition("@")[0]).name
-    if re.search("mpich", name):
-        return "MPICH"
-    return "Intel" if re.search("intel|impi|oneapi", name) else "OpenMPI"
+def is_starter(word: str) -> bool:
+    """Whether a program starts ranks by itself. Any other program is what each rank runs."""
+    return PurePosixPath(word).name in (*mpi.starters(), *OTHER_STARTERS)
+
+
+def runtime_of(image: str) -> mpi.Runtime:
+    """What an image's name says about its runtime: `mpiboot/intel:1.0`. The launcher asks mpirun itself."""
+    return mpi.in_image(PurePosixPath(image.partition("@")[0]).name)

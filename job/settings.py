@@ -1,14 +1,18 @@
-"""What an installation decides about every job it plans, as opposed to what a job says itself."""
+"""The settings of an installation, which hold for every job that it plans."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from mpiboot.job.units import DEFAULT_PER_NODE
+from mpiboot.job import mpi
+from mpiboot.job.gpu_units import DEFAULT_PER_NODE
+from mpiboot.job.read.fields import MOST_WORKERS
 
-# `mpiboot/openmpi`, `registry.example:5000/team/mpiboot/mpich:1.2`, `mpiboot/intel@sha256:...`
-OUR_IMAGES = r"(^|/)mpiboot/[a-z0-9._-]+(:[\w.-]+)?(@sha256:[0-9a-f]+)?$"
+# `mpiboot/openmpi`, `registry.example:5000/team/mpiboot/mpich:1.2`, `mpiboot/intel@sha256:...`, and what `images push`
+# makes of them below a path: `ghcr.io/me/mpiboot-openmpi-cuda` (docs/decisions/0015-names-of-our-images.md).
+OUR_KINDS = "|".join((*(runtime.image for runtime in mpi.RUNTIMES), "horovod"))
+OUR_IMAGES = rf"(^|/)mpiboot(/[a-z0-9._-]+|-({OUR_KINDS})(-[a-z0-9._-]+)?)(:[\w.-]+)?(@sha256:[0-9a-f]+)?$"
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,9 @@ class Settings:
     cluster_domain: str = ""  # "": names end with `.svc`, which every cluster's search list completes
     checkin_urls: tuple[str, ...] = ()
     units_per_node: int = DEFAULT_PER_NODE  # GPUs of a node, for jobs of v1alpha1 that do not say
-    delivery_image: str = ""  # brings sshd and ssh to images without; "": nobody does
-    gang_scheduler: str = ""  # scheduler name of a gang scheduler, "" without one
-    mount_keys: bool = True  # in all workers; else those that need no volume get their keys as variables
+    max_workers: int = MOST_WORKERS  # of one job
+    delivery_image: str = ""  # adds sshd and ssh to images without them; "": no image does
+    mount_keys: bool = True  # in all workers; otherwise workers that need no volume get their keys as variables
 
     def is_own(self, image: str) -> bool:
         """Whether an image carries mpiboot and its entrypoint."""

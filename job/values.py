@@ -8,16 +8,26 @@ from typing import Any
 # template would have to narrow at each step what the API server narrows anyway.
 Json = Any
 
+LONGEST_TEXT = 200  # characters of a value that a message shows
+LONGEST_NUMBER = 9  # digits; `int` raises for 4,301, and every number of a job fits into 32 bits
+
 
 def kind(value: Json) -> str:
-    """What a value is, in the words of an error message: `a list`, `'two'`, `3`."""
+    """A value as error messages show it: `a list`, `'two'`, `3`."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
         return "a list"
     if value is None:
         return "not given"
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]!r}..."
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def natural(text: str) -> int | None:
+    """The whole number that a text writes in plain digits, or None. More than nine digits are no number of anything."""
+    return int(text) if len(text) <= LONGEST_NUMBER and text.isascii() and text.isdigit() else None
 
 
 def is_plain(value: Json) -> bool:
@@ -26,7 +36,7 @@ def is_plain(value: Json) -> bool:
 
 
 def as_text(value: Json) -> Json:
-    """What a user means who forgot the quotes: `2`, `true`. Text, lists and mappings stay what they are."""
+    """The text that was meant where quotes are missing: `2`, `true`. Text, lists and mappings stay as they are."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (int, float)) else value

@@ -1,4 +1,4 @@
-"""The cheapest question to an sshd: does it greet? One connection, one line read, no login. Never blocks."""
+"""The cheapest probe of an sshd: one connection, one line read, no login. Never blocks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Banner:
         return Failure(Kind.NOT_SSH, self._said(closed=not data))
 
     def timed_out(self, seconds: float) -> Failure:
-        """The reason to report when nobody wants to wait any longer."""
+        """The failure to report when the time for this probe is over."""
         if self.connected:
             return Failure(Kind.TIMED_OUT, f"connected, no SSH banner within {seconds:g} s")
         return Failure(Kind.TIMED_OUT, f"no answer to the connection within {seconds:g} s")
@@ -73,7 +73,7 @@ class Banner:
             self._socket.send(GREETING)
         if line.startswith((b"SSH-2.", b"SSH-1.99-")):
             return True
-        return Failure(Kind.NOT_SSH, f"speaks {_printable(line)}")
+        return Failure(Kind.NOT_SSH, f"answers with {_printable(line)}")
 
     def _said(self, *, closed: bool) -> str:
         said = _printable(self._read.split(b"\n")[0])

@@ -1,4 +1,4 @@
-"""The configuration of a launcher's ssh, as text, and what `ssh -G` tells of it. Pure."""
+"""The configuration of a launcher's ssh, as text, and what `ssh -G` prints. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEX = ",".join((
 
 
 class Peer(NamedTuple):
-    """A worker as ssh shall see it. `names` are all it is called, the first one is the hostfile's.
+    """A worker in ssh's configuration. `names` are all its names; the first one is the hostfile's.
 
     Without an address, ssh asks for the name itself. Where port or user are None the image's own files decide.
     """
@@ -44,7 +44,7 @@ class Client(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """Where ssh would connect, and as whom."""
+    """The port and the user that ssh would take."""
 
     port: int
     user: str
@@ -54,17 +54,11 @@ def configuration(client: Client, peers: Sequence[Peer]) -> str:
     """The text for `ssh -F`: addresses of its own, then keys and checks, then the image's files, then the port 2222."""
     lines = [line for peer in peers for line in _peer(peer)]
     names = [name for peer in peers for name in dict.fromkeys((*peer.names, peer.address)) if name]
-    # An exact list: what goes to other hosts is the user's business alone.
+    # An exact list: connections to other hosts stay as the user configured them.
     lines += [line for chunk in _chunks(names) for line in (f"Host {' '.join(chunk)}", *_for_all(client))]
     lines += ["Match all", *(f"Include {_quoted(path)}" for path in client.includes)]
     lines += [line for chunk in _chunks(names) for line in (f"Host {' '.join(chunk)}", f"  Port {DEFAULT_PORT}")]
     return "\n".join(lines) + "\n"
-
-
-def known_hosts(host_public: str) -> str:
-    """One line that accepts this key, and no other, from every host: the workers of a job share their host key."""
-    kind, key = host_public.split()[:2]
-    return f"* {kind} {key}\n"
 
 
 def parse_effective(text: str) -> Effective:
@@ -74,7 +68,7 @@ def parse_effective(text: str) -> Effective:
 
 
 def tells_hosts_apart(text: str) -> bool:
-    """Whether an ssh configuration file holds settings for some hosts only; then one `ssh -G` cannot speak for all."""
+    """Whether an ssh configuration file has settings for some hosts only; then `ssh -G` has to be asked for each."""
     for line in text.splitlines():
         words = line.replace("=", " ").split()
         if words and words[0].lower() in ("host", "match") and words[1:] not in (["*"], ["all"]):
@@ -112,7 +106,7 @@ def _for_all(client: Client) -> Iterable[str]:
     yield "  ForwardAgent no"
     yield "  ForwardX11 no"
     yield f"  KexAlgorithms {KEX}"
-    # An elastic job goes on without a worker that does not answer, so it wants to know soon.
+    # An elastic job goes on without a worker that does not answer, so it must notice that soon.
     yield f"  ConnectTimeout {5 if client.keep_alive else 15}"
     yield f"  ConnectionAttempts {2 if client.keep_alive else 3}"
     yield "  LogLevel ERROR"

@@ -1,4 +1,4 @@
-"""Why a host is not ready, as one of few classes: what users read, and what tests name."""
+"""Why a host is not ready, as one of few classes. Users read their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import NamedTuple
 class Kind(Enum):
     """The classes, in the order in which a start passes them."""
 
-    NO_ADDRESS = "no address"
     DNS = "DNS"
     REFUSED = "connection refused"
     UNREACHABLE = "unreachable"
@@ -21,7 +20,7 @@ class Kind(Enum):
 
 
 class Failure(NamedTuple):
-    """A class, and the last error in the words of whoever reported it."""
+    """A class, and the text of the last error."""
 
     kind: Kind
     detail: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Literal
 
-from mpiboot.job.material import SshMaterial
+from mpiboot.job.plan.ssh_material import SshMaterial
 
 # ecdsa is for machines under FIPS rules, where Ed25519 may be switched off.
 KeyType = Literal["ed25519", "ecdsa"]

@@ -1,12 +1,15 @@
-"""One real login, to find out what is wrong with a host. Only where something failed, or where it is asked for."""
+"""One real login, to find out what is wrong with a host. Used only after a failure, or on request."""
 
 # paramiko takes 0.2 s to import, so only the functions below do.
 from __future__ import annotations
 
+import base64
 import fnmatch
+import hashlib
 import importlib
 import socket
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.ssh.failure import Failure, Kind, of_errno
@@ -18,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Account(NamedTuple):
-    """As whom, with which key, and which host keys are right. Without `known_hosts` any host key is.
+    """The user, the key, and the host keys that are accepted. Without `known_hosts` any host key is.
 
-    Without `identity` nobody logs in: only the host's key is looked at.
+    Without `identity` there is no login: only the host's key is checked.
     """
 
     user: str
@@ -65,11 +68,11 @@ def _over(sock: socket.socket, name: str, account: Account, within: float) -> Fa
             return Failure(Kind.TIMED_OUT, f"connected, no key exchange within {within:g} s")
         shown = transport.get_remote_server_key()
         if account.known_hosts and (shown.get_name(), shown.get_base64()) not in accepted:
-            return Failure(Kind.HOST_KEY, f"shows {shown.get_name()} {shown.fingerprint}, which is not the job's")
+            return Failure(Kind.HOST_KEY, f"shows {shown.get_name()} {_fingerprint(shown)}, which is not the job's")
         if account.identity:
-            transport.auth_publickey(account.user, library.PKey.from_path(account.identity))
+            transport.auth_publickey(account.user, _private_key(library, account.identity))
     except library.AuthenticationException as error:
-        return Failure(Kind.AUTHENTICATION, f"{account.user} is not let in with the job's key ({error})")
+        return Failure(Kind.AUTHENTICATION, f"{account.user} cannot log in with the job's key ({error})")
     except library.IncompatiblePeer as error:
         if "host key" in str(error).lower():
             return Failure(Kind.HOST_KEY, "has no host key of the job's type")
@@ -79,6 +82,20 @@ def _over(sock: socket.socket, name: str, account: Account, within: float) -> Fa
     finally:
         transport.close()
     return None
+
+
+def _private_key(library: ModuleType, path: str) -> paramiko.PKey:
+    # PKey.from_path and PKey.fingerprint are of paramiko 3.2; Debian 12 and Ubuntu 24.04 have 2.12.
+    for kind in (library.RSAKey, library.ECDSAKey, library.Ed25519Key):
+        with suppress(library.SSHException, ValueError):
+            key: paramiko.PKey = kind.from_private_key_file(path)
+            return key
+    raise library.SSHException(f"{path} holds no private key that paramiko can read")
+
+
+def _fingerprint(key: paramiko.PKey) -> str:
+    digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
+    return f"SHA256:{digest}"
 
 
 def _prefer(transport: paramiko.Transport, kinds: list[str]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.job.keyfiles import AUTHORIZED_KEYS, HOST_KEY
+from mpiboot.job.names import AUTHORIZED_KEYS, HOST_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What mpiboot itself is told, and nothing that it starts.
+# Variables for mpiboot itself: no program that it starts receives them.
 SECRETS = frozenset({"MPIBOOT_TOKEN", HOST_KEY, AUTHORIZED_KEYS})
-# What belongs to this process or to the login itself, and what ranks have no business with.
+# Variables of this process or of the login itself, and others that ranks do not need.
 NOT_FOR_RANKS = SECRETS | {
     "HOME", "PWD", "OLDPWD", "HOSTNAME", "USER", "LOGNAME", "SHELL", "SHLVL", "MAIL", "TERM", "TMUX", "_",
     "MPIBOOT_CHECKIN", "MPIBOOT_LAUNCH", "MPIBOOT_SSH_CONFIG", "NOTIFY_SOCKET",
@@ -22,6 +22,26 @@ NOT_FOR_RANKS_PREFIXES = ("SSH_", "DBUS_", "XDG_")
 LAUNCH_VARIABLE = "MPIBOOT_LAUNCH"
 # By this one it finds the worker itself, where it is to end the worker.
 WORKER_VARIABLE = "MPIBOOT_WORKER"
+
+
+# Every sshd of a worker has these. images/kit/ssh/sshd.conf repeats them, and a test compares the two.
+SETTINGS = (
+    "PidFile none",
+    "StrictModes no",  # keys are our private copies; a home that an fsGroup made group-writable is harmless
+    "UsePAM no",
+    "PubkeyAuthentication yes",
+    "PasswordAuthentication no",
+    "KbdInteractiveAuthentication no",
+    "PermitRootLogin prohibit-password",
+    "UseDNS no",
+    "X11Forwarding no",
+    "PrintMotd no",
+    "PrintLastLog no",
+    "LoginGraceTime 60",
+    # mpirun opens all its connections at once, from one address.
+    "MaxStartups 1000:30:2000",
+    "MaxSessions 1000",
+)
 
 
 class Server(NamedTuple):
@@ -36,33 +56,19 @@ class Server(NamedTuple):
 
 
 def configuration(server: Server) -> str:
-    """The text for `sshd -f`: works as root and as any other user, writes nothing, asks nobody."""
+    """The text for `sshd -f`: works as root and as any other user, writes nothing, makes no DNS request."""
     lines = [f"Port {server.port}"]
     if server.listen:
         lines.append(f"ListenAddress {server.listen}")
     lines += [
         f"HostKey {_quoted(server.host_key)}",
         f"AuthorizedKeysFile {_quoted(server.authorized_keys)}",
-        "PidFile none",
-        "StrictModes no",  # keys are our private copies; a home that an fsGroup made group-writable does no harm
-        "UsePAM no",
-        "PubkeyAuthentication yes",
-        "PasswordAuthentication no",
-        "KbdInteractiveAuthentication no",
-        "PermitRootLogin prohibit-password",
-        "UseDNS no",
-        "X11Forwarding no",
-        "PrintMotd no",
-        "PrintLastLog no",
-        "LoginGraceTime 60",
-        # mpirun opens all its connections at once, from one address.
-        "MaxStartups 1000:30:2000",
-        "MaxSessions 1000",
+        *SETTINGS,
         "Subsystem sftp internal-sftp",
         f"AcceptEnv {LAUNCH_VARIABLE} LANG LC_*",
     ]
     if server.knows_penalties:
-        lines.append("PerSourcePenalties no")  # else launchers that look whether sshd answers are locked out
+        lines.append("PerSourcePenalties no")  # else sshd locks out launchers that probe it
     variables = set_env(server.environment)
     if variables:
         lines.append(variables)

@@ -35,13 +35,13 @@ real
 config=${MPIBOOT_SSH_CONFIG-}
 if [ -z "$config" ]; then
     # A shell opened beside the launcher has no environment from it. The directory must be the caller's own:
-    # anybody may create this name in /tmp.
+    # any user can create this name in /tmp.
     home=/tmp/mpiboot-$(id -u)
     [ -O "$home" ] && [ ! -L "$home" ] && [ -O "$home/ssh_config" ] && config=$home/ssh_config
 fi
 if [ -z "$config" ] || [ ! -r "$config" ]; then
-    # Without `mpiboot launch`: a key that only root may read lies beside one for everybody else. ssh would come to it
-    # too, but complain about the first for each host.
+    # Without `mpiboot launch`: a key that only root may read lies beside one for all other users. ssh would try it
+    # too, but print an error about the first one for each host.
     keys=${MPIBOOT_SSH_DIR-}
     if [ -n "$keys" ] && [ ! -r "$keys/id_rsa" ] && [ -r "$keys/any-user/id_rsa" ]; then
         exec "$found" -i "$keys/any-user/id_rsa" "$@"
@@ -64,5 +64,5 @@ fi
 if [ -e "$state/known_hosts" ]; then
     exec "$found" -F "$config" -o StrictHostKeyChecking=yes -o "UserKnownHostsFile=\"$state/known_hosts\"" "$@"
 fi
-# A launch without a job's keys: whatever the user's own files say.
+# A launch without a job's keys: the user's own files decide.
 exec "$found" -F "$config" "$@"

@@ -1,4 +1,4 @@
-"""What tests need from the machine: asked for by name, skipped with the command that brings it, required in CI."""
+"""What tests need from the machine, as fixtures: if it is missing, a test is skipped with a remedy, or fails in CI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from tests.order import Together, longest_first
+from tests.order import Recorder, Together, longest_first, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,21 +21,24 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# The test cluster's fixtures live beside the code that builds and starts it.
+# The fixtures of the test cluster are in the folder of the code that builds and starts it.
 sys.path.insert(0, str(REPOSITORY / "tools"))
 pytest_plugins = ["cluster.fixtures"]
-# MPIBOOT_ENGINE chooses what is tested here; the commands under test must not see it, as most users have none. It goes
-# on under another name, for the processes that pytest starts.
+# MPIBOOT_ENGINE chooses what is tested. The commands under test must not see it, because most users do not set it. The
+# processes that pytest starts get it under another name.
 if forced := os.environ.pop("MPIBOOT_ENGINE", ""):
     os.environ["MPIBOOT_TEST_ENGINE"] = forced
-# A script that runs `make test &` has it ignore Ctrl-C, and so would all that tests start and then end by Ctrl-C.
+# A shell that runs `make test &` makes it ignore SIGINT, and nohup makes it ignore SIGHUP. The programs under test
+# would inherit that, and tests end them by these signals.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpiboot"
 
 
 def missing(what: str, how: str) -> NoReturn:
-    """Skip the test, naming what it needs and how to get it. In CI a missing thing is a failure."""
+    """Skip the test, and name what it needs and how to get it. In CI the test fails instead."""
     text = f"needs {what}; get it with: {how}"
     if os.environ.get("CI") == "true":
         pytest.fail(text, pytrace=False)
@@ -45,7 +48,7 @@ def missing(what: str, how: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[docker.DockerClient]:
     """A client of a running Docker engine."""
-    from mpiboot.containers import NoEngineError, connect
+    from mpiboot.containers.client import NoEngineError, connect
 
     if (forced := os.environ.get("MPIBOOT_TEST_ENGINE", "docker")) != "docker":
         missing(f"a Docker engine (MPIBOOT_ENGINE={forced} forbids it)", "unset MPIBOOT_ENGINE")
@@ -81,7 +84,7 @@ def mpiboot() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The same without a process of its own: for a command that only reads its input and prints, asked many times."""
+    """As `mpiboot`, but in this process: for commands that only read their input and print, in many tests."""
     from mpiboot.cli.main import main
 
     def run(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -106,7 +109,7 @@ def image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def optional_image(docker_engine: docker.DockerClient) -> Callable[[str], str]:
-    """The tag of an image that is built only when named; where nobody did, its tests are left out, in CI as well."""
+    """The tag of an image that is built only when named. Without it the tests are skipped, in CI as well."""
 
     def get(name: str) -> str:
         tag = f"mpiboot/{name}:latest"
@@ -134,12 +137,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Togethe
     return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-durations", action="store_true", help="write tests/durations.json, which orders files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Only in the first process, which gets the reports of the others.
+    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    longest_first(items)
+    longest_first(items, recorded())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at the end how much was not run, which part of the product that is, and what would bring it."""
+    """Print at the end which tests did not run, by part of the product, with the command that changes it."""
     skipped = terminalreporter.stats.get("skipped", [])
     groups: dict[tuple[str, str], int] = {}
     for report in skipped:

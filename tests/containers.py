@@ -1,4 +1,4 @@
-"""Containers for one command, and the options of the strictest cluster."""
+"""Run one command in a container, and the options of containers on the strictest cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HARDENED: dict[str, Any] = {
     "read_only": True,
     "tmpfs": {"/tmp": ""},
 }
-# Prints every file that carries capabilities. It gives them to one of its own first, so that a look which sees nothing
-# does not pass for an image that has none. Not in /proc and /sys, and /dev: they are the engine's.
+# Prints every file with capabilities. First it gives some to a file of its own: if that one is missing in the output,
+# the check does not work. It skips /proc, /sys and /dev, which belong to the engine.
 LOOK_FOR_CAPABILITIES = """
 import errno, os, stat, struct
 def fail(error):
@@ -37,7 +37,7 @@ ONLY_THE_WITNESS = "/tmp/witness\n"
 
 
 def run(engine: docker.DockerClient, image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's)
-    """One command in a container of an image, which is gone after it: its exit code and both its streams."""
+    """Run one command in a new container, and return its exit code and both its streams. The container is removed."""
     container = engine.containers.create(image, list(command), network_mode="none", **options)
     try:
         container.start()

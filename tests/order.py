@@ -1,72 +1,76 @@
-"""Which tests go together to one of xdist's processes, and which of them are begun first.
+"""Which tests share one of xdist's processes, and which files begin first.
 
-A file that takes minutes and begins last keeps everybody waiting for one core.
+If a file that takes minutes begins last, the run waits for one core. So files begin in the order of durations.json, the
+longest first; a file that is not in it begins last. `make test ARGS=--record-durations` records the files that it runs.
 """
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pytest
 
-TESTS = Path(__file__).parent
-# Those that take 20 seconds or more, the longest first. A new one is not wrong without its place here, only later.
-LONGEST = (
-    "systems/d_elastic/test_horovod.py",
-    "horovod/test_training.py",
-    "controller/test_process.py",  # and all others that need an API server
-    "e2e/test_jobs.py",
-    "systems/c_openmpi/test_runs.py",
-    "systems/a_v1alpha2/test_guide.py",
-    "systems/b_mpi_job/test_runs.py",
-    "image_contract/test_ours.py",
-    "image_contract/test_foreign.py",
-    "engines/test_docker_run.py",
-    "systems/e_cerit/test_guide.py",
-    "systems/e_cerit/test_traps.py",
-    "systems/test_without_ssh.py",
-    "systems/d_elastic/test_chart.py",
-    "systems/d_elastic/test_plumbing.py",
-    "e2e/test_trouble.py",
-    "cluster/test_up_and_down.py",
-    "bootstrap/test_waiting.py",
-    "bootstrap/test_containers.py",
-    "image_contract/test_ends.py",
-    "horovod/test_contents.py",
-    "images/test_contents.py",
-    "images/test_build.py",
-    "engines/test_elastic_docker.py",
-    "engines/test_local_run.py",
-    "engines/test_killed.py",
-    "bootstrap/test_launch.py",
-    "bootstrap/test_check_in.py",
-    "job/test_properties.py",
-)
+DURATIONS = Path(__file__).with_name("durations.json")
 
-
-# They share an API server and an operator, which cost more to start, and to keep, than most of these tests.
+# These tests share an API server and an operator. To start and run more of them costs more than most tests take.
 ONE_SERVER = ("tests/controller/", "tests/job/test_api_server.py", "tests/cluster/test_api_server.py")
 
 
-# Training takes minutes with each framework, and nothing is shared between the two.
+# Training takes minutes with each framework, and the two share nothing.
 FRAMEWORKS, TRAINING = ("torch", "tensorflow"), "tests/horovod/test_training.py"
 
 
 class Together(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file at a time to each process, but one for what needs an API server, and two for the trainings of Horovod."""
+    """Each process gets a file at a time. Tests with an API server share one process; Horovod's trainings take two."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
         if file == TRAINING:
             return next((f"{file}: {framework}" for framework in FRAMEWORKS if f"[{framework}" in test), file)
-        return ONE_SERVER[0] if file.startswith(ONE_SERVER) else file
+        return _group(file)
 
 
-def longest_first(items: list[pytest.Item]) -> None:
-    """Sort whole files; within one the order stays."""
-    turns = {TESTS / name: turn for turn, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: turns.get(item.path, len(turns)))
+class Recorder:
+    """Adds up the seconds of each file's tests, and writes them to durations.json at the end."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Files that did not run, or whose tests were all skipped, keep what was recorded before."""
+        ran = {file: round(seconds, 1) for file, seconds in self._seconds.items() if seconds >= 0.1}
+        found = {**recorded(), **ran}
+        kept = {file: seconds for file, seconds in found.items() if (DURATIONS.parents[1] / file).exists()}
+        lines = sorted(kept.items(), key=lambda item: -item[1])
+        DURATIONS.write_text(json.dumps(dict(lines), indent=1) + "\n")
+
+
+def recorded() -> dict[str, float]:
+    """Seconds by file, as paths from the root."""
+    found: dict[str, float] = json.loads(DURATIONS.read_text())
+    return found
+
+
+def longest_first(items: list[pytest.Item], durations: Mapping[str, float]) -> None:
+    """Sort whole files, or groups of files that share a process. Inside them the order stays."""
+    seconds: dict[str, float] = {}
+    for file, duration in durations.items():
+        group = _group(file)
+        seconds[group] = seconds.get(group, 0.0) + duration
+    order = {group: turn for turn, group in enumerate(sorted(seconds, key=lambda group: -seconds[group]))}
+    items.sort(key=lambda item: order.get(_group(item.nodeid.partition("::")[0]), len(order)))
+
+
+def _group(file: str) -> str:
+    return ONE_SERVER[0] if file.startswith(ONE_SERVER) else file

@@ -1,4 +1,4 @@
-"""A real S3 server for tests, from packages: moto's, which keeps what it is given in memory."""
+"""A real S3 server for tests: moto's, which keeps its objects in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s
 
 @dataclass(frozen=True)
 class Store:
-    """A server with one bucket, named bucket, and the directory of keys that a Secret would be mounted as."""
+    """A server with one bucket, named "bucket", and a directory of keys like a mounted Secret."""
 
     address: str
     port: int
@@ -50,7 +50,7 @@ class Store:
 
 @contextmanager
 def running(address: str, directory: Path) -> Iterator[Store]:
-    """A server on this address, until the end of the block."""
+    """A server on this address, until the end of the `with` block."""
     for module in ("moto", "boto3"):
         if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode:
             missing(f"the Python package {module}", "make setup")

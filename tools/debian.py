@@ -1,4 +1,4 @@
-"""Debian packages: what is missing is installed by root, and named in one line to everybody else."""
+"""Debian packages: root installs what is missing; other users get one line that names it."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 
 @dataclass(frozen=True)
 class Need:
-    """Packages that are missing, and what for."""
+    """Packages that are missing, and what needs them."""
 
     why: str
     packages: tuple[str, ...]
-    split_off: tuple[str, ...] = ()  # in some releases a part of the others, in the rest packages of their own
+    split_off: tuple[str, ...] = ()  # parts of the others in some Debian releases, separate packages in the rest
 
     def here(self) -> tuple[str, ...]:
-        """The packages as this release has them."""
+        """The packages to install on this machine's Debian release."""
         return (*self.packages, *filter(_is_known, self.split_off))
 
 
-def say(text: str) -> None:
-    """Tell the user about a change before it is made, or why it is not."""
+def log(text: str) -> None:
+    """Print a line about a change to the machine before it is made, or about why it is not made."""
     print(f"setup: {text}", file=sys.stderr, flush=True)
 
 
 def can_install() -> bool:
-    """Only root of a Debian or Ubuntu machine changes it."""
+    """Whether set-up may install packages: only as root, and only on Debian or Ubuntu."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def how_to_install(packages: Iterable[str]) -> str:
-    """The command for somebody who may not, or whose system is another."""
+    """The command that a user runs who is not root, or whose system is not Debian."""
     return f"sudo apt-get install {' '.join(packages)}" if shutil.which("apt-get") else f"install {', '.join(packages)}"
 
 
-def tell(needs: Sequence[Need]) -> None:
-    """Name all that is missing, and the one command that brings it, to somebody whom `install` can do nothing for."""
+def print_missing(needs: Sequence[Need]) -> None:
+    """Print all that is missing and the one command that installs it, for users who are not root."""
     if needs:
         packages = dict.fromkeys(package for need in needs for package in need.here())
-        say(f"{', '.join(need.why for need in needs)}; get all of it with: {how_to_install(packages)}")
+        log(f"{', '.join(need.why for need in needs)}; install all of it with: {how_to_install(packages)}")
 
 
 def install(need: Need) -> bool:
-    """True when the packages are there afterwards. Services they bring are not started.
+    """True when the packages are installed afterwards. Their services are not started.
 
-    Only root is told about it here: others are told by `tell`, once for everything.
+    This prints only what root does. For other users `print_missing` prints everything once.
     """
     if not can_install():
         return False
-    say(f"{need.why}: installing the Debian packages {', '.join(need.packages)}")
-    with _services_left_alone():
-        # What else there is to be installed is known after the update.
+    log(f"{need.why}: installing the Debian packages {', '.join(need.packages)}")
+    with _no_service_starts():
+        # `here` asks for the packages of this release, which are known only after the update.
         return _apt("update") and _apt("install", "-y", "--no-install-recommends", *need.here())
 
 
@@ -69,19 +69,19 @@ def _apt(*arguments: str) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
-        say(f"`{' '.join(command)}` failed with exit code {done.returncode}; it said:\n{done.stdout[-2000:]}")
+        log(f"`{' '.join(command)}` failed with exit code {done.returncode}; its output:\n{done.stdout[-2000:]}")
     return done.returncode == 0
 
 
 def _is_known(package: str) -> bool:
-    """Whether this machine's lists of packages have it."""
+    """Whether apt knows the package on this machine."""
     if shutil.which("apt-cache") is None:
         return False
     return subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0
 
 
-class _services_left_alone:  # noqa: N801 (reads as a verb in `with`)
-    """While it lasts no package starts a daemon: nobody who runs `make test` asked for an sshd on port 22."""
+class _no_service_starts:  # noqa: N801 (reads as a verb in `with`)
+    """Inside this block no package starts its daemon: a user of `make test` did not ask for an sshd on port 22."""
 
     def __enter__(self) -> None:
         self.ours = not POLICY.exists()

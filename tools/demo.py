@@ -1,4 +1,4 @@
-"""What `make demo` runs once the environment is there: one MPI job on two workers, with its timeline as a picture."""
+"""`make demo` after the set-up: one MPI job on two workers, with its timeline as a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mpiboot.containers import NoEngineError, connect
+from mpiboot.containers.client import NoEngineError, connect
 
 ROOT = Path(__file__).resolve().parent.parent
 MPIBOOT = Path(sys.executable).parent / "mpiboot"
@@ -17,11 +17,11 @@ PROGRAM = ["python", "-m", "mpiboot.demo"]
 
 NEXT = """
 That was a real MPI job: sshd in two workers, a launcher that waited for them, mpirun over SSH.
-The picture of it: {timeline}
+Its timeline: {timeline}
 
 What to try next ({mpiboot} is the command):
   mpiboot run {engine}-n 8 --workers 4 {image} -- python -m mpiboot.demo 5000000
-  mpiboot run --help                      what a job can be told
+  mpiboot run --help                      the options of a job
   {last}
 """
 
@@ -35,7 +35,7 @@ def main() -> int:
     shown = TIMELINE.relative_to(Path.cwd()) if TIMELINE.is_relative_to(Path.cwd()) else TIMELINE
     _mpiboot("run", "--engine", engine, "-n", "4", "--workers", "2", "--timeline", str(shown), IMAGE, "--", *PROGRAM)
     last = {
-        "docker": "mpiboot images check IMAGE              whether any image of yours can run MPI jobs",
+        "docker": "mpiboot images check IMAGE              check whether your image can run MPI jobs",
         "local": "install Docker, then make demo again    the same job in containers",
     }[engine]
     print(NEXT.format(timeline=shown, mpiboot=os.path.relpath(MPIBOOT), image=IMAGE, last=last,
@@ -47,13 +47,13 @@ def _engine_answers() -> bool:
     try:
         connect().close()
     except NoEngineError as error:
-        print(f"demo: {error}\ndemo: going on with processes of this machine instead of containers\n", file=sys.stderr)
+        print(f"demo: {error}\ndemo: using processes of this machine instead of containers\n", file=sys.stderr)
         return False
     return True
 
 
 def _mpiboot(*arguments: str) -> None:
-    """Show the command as a user would type it, and run it. A failure ends the demo with its exit code."""
+    """Print the command as a user types it, and run it. If it fails, the demo ends with its exit code."""
     print(f"$ mpiboot {' '.join(arguments)}", flush=True)
     done = subprocess.run([str(MPIBOOT), *arguments])
     if done.returncode:

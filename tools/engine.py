@@ -1,4 +1,4 @@
-"""A Docker engine for this machine: the one that answers, else one that root installs and starts."""
+"""A Docker engine for this machine: one that answers already, or one that root installs and starts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 
 import services
-from debian import Need, can_install, install, say
+from debian import Need, can_install, install, log
 
-PARTS = ("docker-cli", "docker-buildx")  # recommended by newer docker.io, which does not build without
+PARTS = ("docker-cli", "docker-buildx")  # newer docker.io only recommends them, and cannot build without them
 DOCKER = Need("no Docker engine answers", ("docker.io", "containerd", "runc", "iptables"), PARTS)
-# What starts with the first of them.
+# The first one starts the others.
 UNITS = ("docker.service", "docker.socket", "containerd.service")
-# Slower than this counts as absent: a hung engine must not stop what can go on without one.
+# An engine that needs longer counts as absent: a hung engine must not stop what works without one.
 COMES_UP_WITHIN = 20.0
 SOCKET = Path("/var/run/docker.sock")
 CONTAINERD = Path("/var/run/docker/containerd/containerd.pid")
@@ -57,114 +57,114 @@ def _cli_answers(limit: float) -> bool:
     return False
 
 
-def is_wanted() -> bool:
-    """Whether the user has not said that there shall be none."""
+def is_allowed() -> bool:
+    """Whether the user allows a Docker engine: MPIBOOT_ENGINE may forbid it."""
     return os.environ.get("MPIBOOT_ENGINE", "docker") == "docker"
 
 
 def need() -> Need | None:
-    """The packages that `provide` would install; none where an engine is there, or another one is named."""
+    """The packages that `provide` would install; None if an engine answers or DOCKER_HOST names one."""
     there = "DOCKER_HOST" in os.environ or shutil.which("dockerd") is not None
-    return None if not is_wanted() or there or _is_for_others() or answers() else DOCKER
+    return None if not is_allowed() or there or _is_closed_to_us() or answers() else DOCKER
 
 
 def provide(state: Path) -> bool:
-    """True when an engine answers in the end. What this starts is noted under `state`, for `stop`."""
-    if not is_wanted():
-        say(f"no Docker engine is looked for: MPIBOOT_ENGINE={os.environ['MPIBOOT_ENGINE']}")
+    """True when an engine answers in the end. The folder `state` records what this starts, for `stop`."""
+    if not is_allowed():
+        log(f"not using a Docker engine: MPIBOOT_ENGINE={os.environ['MPIBOOT_ENGINE']} forbids it")
         return False
     if answers():
         return True
     if host := os.environ.get("DOCKER_HOST"):
-        say(f"no Docker engine answers at DOCKER_HOST={host}; unset it to use one on this machine")
+        log(f"no Docker engine answers at DOCKER_HOST={host}; unset it to use one on this machine")
         return False
-    if _is_for_others():
-        say("a Docker engine is there, but not for this user; get in with: sudo usermod -aG docker $USER; log in anew")
+    if _is_closed_to_us():
+        log("this user may not use the Docker engine; run: sudo usermod -aG docker $USER; then log in again")
         return False
     if shutil.which("dockerd") is None and not install(DOCKER):
-        say("going on without containers")
+        log("continuing without containers")
         return False
     if not can_install():
-        say("the Docker engine is not running; start it with: sudo systemctl start docker")
+        log("the Docker engine is not running; start it with: sudo systemctl start docker")
         return False
     return _start_by_systemd(state) if services.here() else _start(state)
 
 
-def _is_for_others() -> bool:
+def _is_closed_to_us() -> bool:
     return SOCKET.exists() and not os.access(SOCKET, os.W_OK)
 
 
 def _start_by_systemd(state: Path) -> bool:
-    say("starting the Docker engine: systemctl start docker (`make clean` stops it)")
-    begun, note = time.monotonic(), state / "units"
-    complaint = services.start(UNITS, note, COMES_UP_WITHIN)
-    if not complaint and _comes_up(begun):
+    log("starting the Docker engine: systemctl start docker (`make clean` stops it)")
+    begun, record = time.monotonic(), state / "units"
+    error = services.start(UNITS, record, COMES_UP_WITHIN)
+    if not error and _answers_in_time(begun):
         return True
-    _say_absent(begun, complaint)
-    services.stop(note, wait=False)
+    _report_absent(begun, error)
+    services.stop(record, wait=False)
     return False
 
 
 def _start(state: Path) -> bool:
     state.mkdir(parents=True, exist_ok=True)
-    # An engine that was killed leaves these behind. Where another process has such a number by now, dockerd would take
-    # it for an engine, or for its containerd, and not start.
-    for note, program in ((state / "dockerd.pid", "dockerd"), (CONTAINERD, "containerd")):
-        if not _is_running(note, program):
-            note.unlink(missing_ok=True)
-    log = state / "dockerd.log"
-    say(f"starting a Docker engine (`make clean` ends it; its log is {log})")
-    with log.open("wb") as output:
+    # A killed engine leaves these files behind. If another process has such a pid now, dockerd would think that it is
+    # an engine, or its containerd, and would not start.
+    for pid_file, program in ((state / "dockerd.pid", "dockerd"), (CONTAINERD, "containerd")):
+        if not _running_pid(pid_file, program):
+            pid_file.unlink(missing_ok=True)
+    log_file = state / "dockerd.log"
+    log(f"starting a Docker engine (`make clean` ends it; its log is {log_file})")
+    with log_file.open("wb") as output:
         command = ["dockerd", "--pidfile", str(state / "dockerd.pid")]
         daemon = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
     begun = time.monotonic()
-    if _comes_up(begun, daemon):
+    if _answers_in_time(begun, daemon):
         return True
-    _say_absent(begun, *log.read_text(errors="replace").strip().splitlines()[-1:])
+    _report_absent(begun, *log_file.read_text(errors="replace").strip().splitlines()[-1:])
     _end(daemon.pid)
     return False
 
 
-def _comes_up(begun: float, daemon: subprocess.Popen[bytes] | None = None) -> bool:
-    """True when an engine answers in time; soon False when `daemon`, which should become it, has ended."""
+def _answers_in_time(begun: float, daemon: subprocess.Popen[bytes] | None = None) -> bool:
+    """True when an engine answers in time. False at once when `daemon`, the engine's process, has ended."""
     deadline = begun + COMES_UP_WITHIN
     while (left := deadline - time.monotonic()) > 0:
         if answers(left):
             return True
         if daemon is not None and daemon.poll() is not None:
             break
-        time.sleep(0.1)  # the pace of asking, not a guess of how long it takes
+        time.sleep(0.1)  # the pause between two tries, not a guess of how long the start takes
     return False
 
 
-def _say_absent(begun: float, last: str = "") -> None:
-    say(f"the Docker engine did not come up in {time.monotonic() - begun:.0f} s; going on without containers")
+def _report_absent(begun: float, last: str = "") -> None:
+    log(f"the Docker engine did not start within {time.monotonic() - begun:.0f} s; continuing without containers")
     if last:
-        say(f"its last line: {last[:300]}")
+        log(f"its last line: {last[:300]}")
 
 
 def stop(state: Path) -> None:
     """End the engine that `provide` started, and no other."""
     services.stop(state / "units")
-    note = state / "dockerd.pid"
-    if pid := _is_running(note, "dockerd"):
-        say(f"ending the Docker engine that setup started (process {pid})")
+    pid_file = state / "dockerd.pid"
+    if pid := _running_pid(pid_file, "dockerd"):
+        log(f"ending the Docker engine that setup started (process {pid})")
         _end(pid)
-    note.unlink(missing_ok=True)
+    pid_file.unlink(missing_ok=True)
 
 
-def _is_running(note: Path, program: str) -> int:
-    """The process that a file names, if it is that program; else 0."""
+def _running_pid(pid_file: Path, program: str) -> int:
+    """The pid in the file if that process runs this program; else 0."""
     with contextlib.suppress(OSError, ValueError):
-        pid = int(note.read_text())
+        pid = int(pid_file.read_text())
         if Path(f"/proc/{pid}/comm").read_text().strip() == program:
             return pid
     return 0
 
 
 def _end(pid: int, patience: float = 30.0) -> bool:
-    """True once the process is gone; asked first, then made to."""
+    """True once the process has ended: SIGTERM first, SIGKILL after `patience` seconds."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

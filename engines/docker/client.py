@@ -1,4 +1,4 @@
-"""The engine's client, quickly."""
+"""A client of the Docker engine, imported without the parts that are slow and unused."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from mpiboot import containers
+from mpiboot.containers import client
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-# Starting many containers at once makes each request slow; a hung engine is recognized by its first answer.
-REQUEST_MAY_TAKE = 180
+# Many containers that start at once make each request slow. `containers.connect` has already found a hung engine.
+REQUEST_MAY_TAKE = 180  # seconds
 
 
 def connect() -> APIClient:
     """A client of an engine that has answered."""
     _without_paramiko()
-    api = containers.connect().api
+    api = client.connect().api
     api.timeout = REQUEST_MAY_TAKE
     return api
 
 
 def _without_paramiko() -> None:
-    """docker imports paramiko for engines behind ssh://, and that takes as long as starting a container's process."""
+    """docker imports paramiko for engines behind ssh://, which takes as long as the start of a container's process."""
     if os.environ.get("DOCKER_HOST", "").startswith("ssh:") or "docker" in sys.modules or "paramiko" in sys.modules:
         return
     sys.modules["paramiko"] = None  # type: ignore[assignment]
     try:
         import docker  # noqa: F401
     except ImportError:
-        return  # the caller says how to install it
+        return  # the caller reports how to install it
     finally:
         del sys.modules["paramiko"]

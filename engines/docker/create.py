@@ -1,4 +1,4 @@
-"""A container's description as the engine's API takes it. Pure, but for docker-py's own helpers."""
+"""A container's description as arguments of the engine's API. Pure, except for docker-py's own helpers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from docker.types import DeviceRequest, Mount
 
-from mpiboot.engines.docker import fill
-from mpiboot.engines.docker.labels import FILLER, who
+from mpiboot.engines.docker import volumes
+from mpiboot.engines.docker.labels import FILLER
+from mpiboot.engines.inbox import process_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,19 +29,20 @@ def arguments(api: APIClient, spec: ContainerSpec, run: RunLabels) -> dict[str, 
         "command": list(spec.command) if spec.command else None,
         "environment": dict(spec.env),
         "working_dir": spec.working_dir,
+        "stdin_open": spec.stdin,  # and its first reader gets end of file when the connection ends
         "user": spec.security.user,
         "labels": run.of(spec.role, spec.index),
         "host_config": _host_config(api, spec, run),
         "networking_config": {
             "EndpointsConfig": {
-                run.network: api.create_endpoint_config(aliases=[*spec.aliases, who(spec.role, spec.index)]),
+                run.network: api.create_endpoint_config(aliases=[*spec.aliases, process_name(spec.role, spec.index)]),
             }
         },
     }
 
 
 def filler_arguments(api: APIClient, image: str, run: RunLabels, keys: list[str]) -> dict[str, Any]:
-    """The same for the container through which the volumes are filled: each is mounted at its key in the root."""
+    """The same for the container through which volumes are filled: each is mounted at its key in the root."""
     return {
         "image": image,
         "entrypoint": ["/never/started"],
@@ -84,7 +86,7 @@ def _mounts(spec: ContainerSpec, run: RunLabels) -> list[Mount]:
             mounts.append(Mount(mount.target, volume.host_path, type="bind", read_only=mount.read_only))
         elif volume.kind != "memory":
             read_only = mount.read_only or volume.kind == "files"
-            mounts.append(_volume(run, fill.key(spec, volume), mount.target, read_only=read_only))
+            mounts.append(_volume(run, volumes.key(spec, volume), mount.target, read_only=read_only))
     return mounts
 
 

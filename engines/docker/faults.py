@@ -1,4 +1,4 @@
-"""What the engine refuses, as something that a user can act on."""
+"""Errors of the engine as texts that a user can act on."""
 
 from __future__ import annotations
 
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 CONFLICT = 409
 
 
-class RefusedError(UserError):
-    """The engine would not create something."""
-
-
-class InUseError(UserError):
-    """The job's name is taken."""
-
-
 class NotStartedError(UserError):
     """A container could not start; exit codes as a shell's."""
 
@@ -45,13 +37,13 @@ class EngineGoneError(UserError):
 
 @contextmanager
 def of_engine(doing: str) -> Iterator[None]:
-    """Whatever else the engine says, or that it says nothing any more."""
+    """Any error of the engine that has no text of its own, and an engine that no longer answers."""
     try:
         yield
     except APIError as error:
         why = str(error.explanation or error)
-        hint = "; remove networks that nobody uses: docker network prune" if "address pool" in why else ""
-        raise RefusedError(f"the Docker engine failed while {doing}: {why}{hint}") from error
+        hint = "; remove unused networks: docker network prune" if "address pool" in why else ""
+        raise UserError(f"the Docker engine failed while {doing}: {why}{hint}") from error
     except (RequestException, OSError) as error:
         text = f"the Docker engine stopped answering while {doing}"
         raise EngineGoneError(f"{text}; when it is back, see what is left of the job: mpiboot ps") from error
@@ -65,7 +57,7 @@ def of_create(api: APIClient, spec: ContainerSpec) -> Iterator[None]:
     except APIError as error:
         if error.status_code == CONFLICT:
             raise _in_use(api, spec.name) from error
-        raise RefusedError(f"the engine refuses the container {spec.name}: {error.explanation or error}") from error
+        raise UserError(f"the engine refuses the container {spec.name}: {error.explanation or error}") from error
 
 
 @contextmanager
@@ -86,9 +78,9 @@ def _in_use(api: APIClient, container: str) -> UserError:
     try:
         found = api.inspect_container(container)
     except DockerException:
-        return InUseError(f"the container name {container} was in use a moment ago; try again")
+        return UserError(f"the container name {container} was in use a moment ago; try again")
     owner = (found["Config"].get("Labels") or {}).get(labels.JOB)
     if owner is None:
-        return InUseError(f"a container named {container} exists and is none of mpiboot's; use another name: --name")
+        return UserError(f"a container named {container} exists and is not mpiboot's; use another name: --name")
     state = "is running" if found["State"].get("Running") else "has left containers behind"
-    return InUseError(f"a job named {owner} {state}; see: mpiboot ps, end it: mpiboot delete {owner}, or use --name")
+    return UserError(f"a job named {owner} {state}; see: mpiboot ps, end it: mpiboot delete {owner}, or use --name")

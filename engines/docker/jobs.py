@@ -1,4 +1,4 @@
-"""Jobs on a Docker engine, as their labels tell: also those whose terminal has died."""
+"""Jobs on a Docker engine, read from their labels: also those whose `mpiboot run` was killed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError, NotFound
 
-from mpiboot.engines.docker import faults, labels, wishes
-from mpiboot.engines.docker.labels import FILLER, who
+from mpiboot.engines.docker import faults, labels, scale_request
+from mpiboot.engines.docker.labels import FILLER
 from mpiboot.engines.docker.remove import remove_run
-from mpiboot.engines.inbox import LAUNCHER
+from mpiboot.engines.inbox import LAUNCHER, process_name
 from mpiboot.engines.jobs import JobInfo, not_elastic
 from mpiboot.job.elastic_faults import out_of_range
 from mpiboot.job.errors import UserError
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from mpiboot.engines.output import Output, Stream
 
 GRACE = 10
-RESIZED_WITHIN = 60.0
+SCALED_WITHIN = 60.0
 
 
-class NobodyAnswersError(UserError):
-    """A wish was not fulfilled."""
+class NoReplyError(UserError):
+    """No `mpiboot run` has acted on a request to scale."""
 
     exit_code = 1
 
@@ -38,44 +38,48 @@ class NobodyAnswersError(UserError):
 class DockerJobs:
     """The jobs on one engine."""
 
+    where = ""
+
     def __init__(self, api: APIClient) -> None:
         self._api = api
 
     def all(self) -> list[JobInfo]:
         """Every run that has left a trace: containers, or only a network or a volume."""
-        with faults.of_engine("its jobs were looked up"):
+        with faults.of_engine("its jobs were being listed"):
             return self._all()
 
     def _all(self) -> list[JobInfo]:
         any_run = {"label": [labels.RUN]}
-        marked = [
+        labelled = [
             *(one["Labels"] for one in self._api.volumes(filters=any_run)["Volumes"] or ()),
             *(one["Labels"] for one in self._api.networks(filters=any_run)),
         ]
-        runs = {found[labels.RUN]: found for found in marked}
+        runs = {found[labels.RUN]: found for found in labelled}
         containers: dict[str, dict[str, dict[str, Any]]] = {}
         for one in self._api.containers(all=True, filters=any_run):
             found = one["Labels"]
             runs[found[labels.RUN]] = found
-            containers.setdefault(found[labels.RUN], {})[_who(found)] = one
+            containers.setdefault(found[labels.RUN], {})[_process(found)] = one
         jobs = [_info(found, containers.get(run, {})) for run, found in runs.items()]
         return sorted(jobs, key=lambda job: job.name)
 
     def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
-        found = {_who(one["Labels"]): one["Id"] for one in self._of(job)}
-        found.pop(who(FILLER, 0), None)
+        found = {_process(one["Labels"]): one["Id"] for one in self._containers(job)}
+        found.pop(process_name(FILLER, 0), None)
         awaited = []
-        for name in sorted(found, key=lambda name: (name == LAUNCHER, name)):
-            # Two streams, as only the engine can tell stdout from stderr.
+        for process in sorted(found, key=lambda process: (process == LAUNCHER, process)):
+            # A stream for each, as only the engine can tell stdout from stderr.
             readers = [
-                threading.Thread(target=self._pass_on, args=(found[name], name, stream, output, follow), daemon=True)
+                threading.Thread(
+                    target=self._write_logs, args=(found[process], process, stream, output, follow), daemon=True
+                )
                 for stream in ("out", "err")
             ]
             for reader in readers:
                 reader.start()
             if not follow:
                 _join(readers)
-            elif name == LAUNCHER or LAUNCHER not in found:
+            elif process == LAUNCHER or LAUNCHER not in found:
                 awaited += readers
         _join(awaited)
 
@@ -84,37 +88,38 @@ class DockerJobs:
             self._delete(job)
 
     def scale(self, job: JobInfo, workers: int) -> int:
-        with faults.of_engine(f"{job.name} was being resized"):
+        with faults.of_engine(f"the number of workers of {job.name} was being changed"):
             return self._scale(job, workers)
 
     def _scale(self, job: JobInfo, workers: int) -> int:
-        there = self._of(job)
-        launcher = next((one for one in there if one["Labels"].get(labels.ROLE) == LAUNCHER), None)
-        filler = next((one["Id"] for one in there if one["Labels"].get(labels.ROLE) == FILLER), None)
+        containers = self._containers(job)
+        launcher = next((one for one in containers if one["Labels"].get(labels.ROLE) == LAUNCHER), None)
+        filler = next((one["Id"] for one in containers if one["Labels"].get(labels.ROLE) == FILLER), None)
         if launcher is None or filler is None or launcher["State"] != "running":
-            raise UserError(f"{job.name} is not running (it is: {job.state}), so it cannot be resized")
+            raise UserError(f"{job.name} is not running (its state: {job.state}), so it cannot be scaled")
         size = labels.size_of(launcher["Labels"].get(labels.ELASTIC, ""))
         if size is None:
             raise UserError(not_elastic(job.name))
         if wrong := out_of_range(size[0], workers, size[1]):
             raise UserError(f"{job.name}: {wrong}")
         before = self._workers(job)
-        wishes.write(self._api, filler, workers)
-        deadline = time.monotonic() + RESIZED_WITHIN
+        scale_request.write(self._api, filler, workers)
+        deadline = time.monotonic() + SCALED_WITHIN
         while self._workers(job) != workers:
             if time.monotonic() > deadline:
-                raise NobodyAnswersError(
-                    f"{job.name} has not become {workers} workers within {RESIZED_WITHIN:.0f} s; "
+                raise NoReplyError(
+                    f"{job.name} has not become {workers} workers within {SCALED_WITHIN:.0f} s; "
                     f"if the `mpiboot run` of the job is gone, remove what it left: mpiboot delete {job.name}"
                 )
-            time.sleep(0.2)  # between two looks
+            time.sleep(0.2)  # between two checks
         return before
 
     def _workers(self, job: JobInfo) -> int:
-        return sum(one["Labels"].get(labels.ROLE) == "worker" and one["State"] == "running" for one in self._of(job))
+        containers = self._containers(job)
+        return sum(one["Labels"].get(labels.ROLE) == "worker" and one["State"] == "running" for one in containers)
 
     def _delete(self, job: JobInfo) -> None:
-        launchers = [one for one in self._of(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
+        launchers = [one for one in self._containers(job) if one["Labels"].get(labels.ROLE) == LAUNCHER]
         for launcher in launchers:
             with suppress(APIError):  # it is not running
                 self._api.kill(launcher["Id"], signal=signal.SIGTERM)
@@ -127,19 +132,19 @@ class DockerJobs:
             try:
                 if not self._api.inspect_container(container)["State"]["Running"]:
                     return
-            except NotFound:  # whoever started it removes it
+            except NotFound:  # its `mpiboot run` has removed it
                 return
-            time.sleep(0.1)  # between two looks
+            time.sleep(0.1)  # between two checks
 
-    def _of(self, job: JobInfo) -> list[Mapping[str, Any]]:
+    def _containers(self, job: JobInfo) -> list[Mapping[str, Any]]:
         return list(self._api.containers(all=True, filters={"label": [f"{labels.RUN}={job.run}"]}))
 
-    def _pass_on(self, container: str, name: str, stream: Stream, output: Output, follow: bool) -> None:  # noqa: FBT001
+    def _write_logs(self, container: str, process: str, stream: Stream, output: Output, follow: bool) -> None:  # noqa: FBT001
         with suppress(NotFound):
             which = {"stdout": stream == "out", "stderr": stream == "err"}
             for chunk in self._api.logs(container, stream=True, follow=follow, **which):
-                output.feed(name, stream, chunk)
-        output.finish(name)
+                output.feed(process, stream, chunk)
+        output.finish(process)
 
 
 def _join(threads: Iterable[threading.Thread]) -> None:
@@ -147,8 +152,8 @@ def _join(threads: Iterable[threading.Thread]) -> None:
         thread.join()
 
 
-def _who(found: Mapping[str, str]) -> str:
-    return who(found.get(labels.ROLE, ""), int(found.get(labels.INDEX, 0)))
+def _process(found: Mapping[str, str]) -> str:
+    return process_name(found.get(labels.ROLE, ""), int(found.get(labels.INDEX, 0)))
 
 
 def _info(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]) -> JobInfo:
@@ -165,7 +170,7 @@ def _info(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]])
 
 
 def _count(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]) -> int:
-    """How many workers it has; an elastic job may have others than it began with."""
+    """The number of its workers; an elastic job may have others than at its start."""
     if labels.ELASTIC in found:
         return sum(one["Labels"].get(labels.ROLE) == "worker" for one in containers.values())
     return int(found.get(labels.WORKERS, 0))

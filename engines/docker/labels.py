@@ -1,4 +1,4 @@
-"""What every container, network and volume of a job says about itself: the only state there is of a running job."""
+"""The labels of every container, network and volume of a job: the only state of a running job."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpiboot.job import elastic
+from mpiboot.job.job_annotations import PREFIX
 
 if TYPE_CHECKING:
     from mpiboot.job.model import Job
 
-JOB = "mpiboot.dev/job"
-NAMESPACE = "mpiboot.dev/namespace"
-RUN = "mpiboot.dev/run"  # one start of one job: what belongs together, and is removed together
-CREATED = "mpiboot.dev/created"  # seconds since 1970, by the clock of whoever started it
-WORKERS = "mpiboot.dev/workers"
-DIGEST = "mpiboot.dev/manifest-digest"
-ELASTIC = "mpiboot.dev/elastic"  # the numbers of an elastic job, as JSON; others have no such label
-ROLE = "mpiboot.dev/role"
-INDEX = "mpiboot.dev/index"
+JOB = f"{PREFIX}job"
+RUN = f"{PREFIX}run"  # one start of one job: all of it is removed together
+CREATED = f"{PREFIX}created"  # seconds since 1970, by the clock of the machine that started it
+WORKERS = f"{PREFIX}workers"
+ELASTIC = f"{PREFIX}elastic"  # the numbers of an elastic job, as JSON; others have no such label
+ROLE = f"{PREFIX}role"
+INDEX = f"{PREFIX}index"
 
 FILLER = "filler"  # the role of the container through which volumes are filled
 
@@ -29,19 +28,14 @@ class RunLabels:
     """The labels that all objects of one run share."""
 
     job: str
-    namespace: str
     run: str
     created: float
     workers: int
-    digest: str
     elastic: str = ""
 
     def all(self) -> dict[str, str]:
         """As the engine takes them."""
-        found = {
-            JOB: self.job, NAMESPACE: self.namespace, RUN: self.run, CREATED: f"{self.created:.3f}",
-            WORKERS: str(self.workers), DIGEST: self.digest,
-        }  # fmt: skip
+        found = {JOB: self.job, RUN: self.run, CREATED: f"{self.created:.3f}", WORKERS: str(self.workers)}
         return {**found, ELASTIC: self.elastic} if self.elastic else found
 
     def of(self, role: str, index: int) -> dict[str, str]:
@@ -59,19 +53,14 @@ class RunLabels:
 
 
 def elastic_of(job: Job) -> str:
-    """What a job says of its size and its slots, for ELASTIC; empty if it is not elastic."""
+    """The value of ELASTIC: the sizes and slots of a job; empty if it is not elastic."""
     size = elastic.of_job(job)
     return json.dumps([*size, job.slots_per_worker]) if size else ""
 
 
 def size_of(text: str) -> tuple[elastic.Elastic, int] | None:
-    """The same, read back; None if it is not elastic."""
+    """The value of ELASTIC, read back; None if the job is not elastic."""
     if not text:
         return None
     *size, slots = json.loads(text)
     return elastic.Elastic(*size), slots
-
-
-def who(role: str, index: int) -> str:
-    """How a process of a job is called in its output: `launcher`, `worker-0`."""
-    return role if role == "launcher" else f"{role}-{index}"

@@ -1,32 +1,32 @@
-"""A pod's manifest as one container: a value that says all that `create.py` asks the engine for. Pure."""
+"""A pod's manifest as one container: a value with all that `create.py` sends to the engine. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.engines import podenv
-from mpiboot.engines.docker.ready import Ready, ready
+from mpiboot.engines.docker.ready_probe import Ready, ready
 from mpiboot.engines.docker.resources import Limits, limits
-from mpiboot.engines.docker.security import Security, security
-from mpiboot.engines.podvolumes import Volume, volumes
+from mpiboot.engines.docker.security import Allowed, Security, security
+from mpiboot.engines.pods import pod_environment
+from mpiboot.engines.pods.pod_volumes import Volume, volumes
 from mpiboot.job.errors import UserError
-from mpiboot.job.pods import main_container
+from mpiboot.job.template import main_container
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mpiboot.engines.objects import Objects
+    from mpiboot.engines.pods.objects import Objects
     from mpiboot.job.model import Role
 
-POD_HONOURED = frozenset({
+POD_FIELDS = frozenset({
     "containers", "volumes", "hostname", "subdomain", "restartPolicy", "securityContext", "hostAliases",
     "terminationGracePeriodSeconds", "activeDeadlineSeconds", "setHostnameAsFQDN",
     "dnsConfig",
     # Nothing to do for them on one machine, or the engine's own way serves:
     "automountServiceAccountToken", "enableServiceLinks", "dnsPolicy", "schedulingGates", "preemptionPolicy",
 })  # fmt: skip
-CONTAINER_HONOURED = frozenset({
+CONTAINER_FIELDS = frozenset({
     "name", "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom", "resources", "volumeMounts",
     "securityContext", "stdin", "tty", "startupProbe", "readinessProbe", "ports",
     "terminationMessagePath", "terminationMessagePolicy",
@@ -44,13 +44,12 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """One container. None: what the image says."""
+    """One container. None: the image's own value."""
 
     name: str
     role: Role
     index: int
     image: str
-    pull: str  # Kubernetes' words: IfNotPresent, Always, Never
     entrypoint: Sequence[str] | None
     command: Sequence[str] | None
     env: Mapping[str, str]
@@ -64,48 +63,46 @@ class ContainerSpec:
     mounts: tuple[Mount, ...]
     grace: float  # seconds between SIGTERM and SIGKILL
     ready: Ready
-    restart_policy: str = "Never"
+    stdin: bool = False  # it reads what this program's own stdin gets
     init: bool = False  # the engine's own process 1, which passes SIGTERM on
 
 
 def container_spec(
-    pod: Mapping[str, Any], role: Role, index: int, objects: Objects, *, main: str = "",
-    machine_cpus: int | None = None, allow_host_path: bool = False,
+    pod: Mapping[str, Any], role: Role, index: int, objects: Objects, allowed: Allowed, *, main: str = "",
+    machine_cpus: int | None = None,
 ) -> tuple[ContainerSpec, list[str]]:  # fmt: skip
-    """The container for a pod, and what of the pod cannot be honoured."""
-    unmet: list[str] = []
+    """The container for a pod, and the fields of the pod that have no effect."""
+    ignored: list[str] = []
     spec, name = pod["spec"], str(pod["metadata"]["name"])
-    container = _main(pod, main, unmet)
-    env = podenv.environment(pod, container, objects, unmet)
-    unmet += [key for key, value in spec.items() if key not in POD_HONOURED and value]
-    unmet += [key for key, value in container.items() if key not in CONTAINER_HONOURED and value]
+    container = _main(pod, main, ignored)
+    env = pod_environment.environment(pod, container, objects, ignored)
+    ignored += [key for key, value in spec.items() if key not in POD_FIELDS and value]
+    ignored += [key for key, value in container.items() if key not in CONTAINER_FIELDS and value]
     hostname = str(spec.get("hostname") or name)
     return ContainerSpec(
         name=name,
         role=role,
         index=index,
         image=str(container.get("image") or ""),
-        pull=str(container.get("imagePullPolicy") or "IfNotPresent"),
-        entrypoint=podenv.words(container, "command", env),
-        command=podenv.words(container, "args", env),
+        entrypoint=pod_environment.words(container, "command", env),
+        command=pod_environment.words(container, "args", env),
         env=env,
         working_dir=container.get("workingDir"),
         hostname=hostname,
         aliases=tuple(_aliases(hostname, spec.get("subdomain"), pod["metadata"].get("namespace", "default"))),
         extra_hosts={host: alias["ip"] for alias in spec.get("hostAliases") or () for host in alias["hostnames"]},
         dns=_dns(spec.get("dnsConfig") or {}),
-        security=security(pod, container, unmet),
-        limits=limits(container, machine_cpus, unmet),
-        mounts=tuple(_mounts(pod, container, objects, unmet, allow_host_path=allow_host_path)),
+        security=security(pod, container, allowed, ignored),
+        limits=limits(container, machine_cpus, ignored),
+        mounts=tuple(_mounts(pod, container, objects, ignored, allowed)),
         grace=float(spec.get("terminationGracePeriodSeconds", 10)),
-        ready=ready(container, unmet),
-        restart_policy=str(spec.get("restartPolicy") or "Never"),
-    ), unmet  # fmt: skip
+        ready=ready(container, ignored),
+    ), ignored  # fmt: skip
 
 
-def _main(pod: Mapping[str, Any], main: str, unmet: list[str]) -> Mapping[str, Any]:
+def _main(pod: Mapping[str, Any], main: str, ignored: list[str]) -> Mapping[str, Any]:
     chosen = main_container(pod, main)
-    unmet += [f"container {one.get('name')}" for one in pod["spec"]["containers"] if one is not chosen]
+    ignored += [f"container {one.get('name')}" for one in pod["spec"]["containers"] if one is not chosen]
     return chosen
 
 
@@ -128,17 +125,17 @@ def _dns(given: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
 
 
 def _mounts(
-    pod: Mapping[str, Any], container: Mapping[str, Any], objects: Objects, unmet: list[str], *, allow_host_path: bool
+    pod: Mapping[str, Any], container: Mapping[str, Any], objects: Objects, ignored: list[str], allowed: Allowed
 ) -> Iterator[Mount]:
-    known = volumes(pod, objects, unmet)
+    known = volumes(pod, objects, ignored)
     for mount in container.get("volumeMounts") or ():
         volume = known.get(mount["name"])
         if volume is None:
             raise UserError(f"{pod['metadata']['name']}: volumeMounts names a volume {mount['name']!r}; there is none")
         if mount.get("subPath") or mount.get("subPathExpr"):
-            unmet.append(f"volumeMounts[{mount['name']}].subPath (not mounted)")
+            ignored.append(f"volumeMounts[{mount['name']}].subPath (not mounted)")
             continue
-        if volume.kind == "host" and not allow_host_path:
+        if volume.kind == "host" and not allowed.host_path:
             raise UserError(
                 f"{pod['metadata']['name']}: the volume {volume.name!r} is this machine's {volume.host_path}; "
                 "containers see the machine's files only with --allow-host-path"

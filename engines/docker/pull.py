@@ -1,4 +1,4 @@
-"""An image on the engine: looked at, pulled if need be, and what it says about itself."""
+"""An image on the engine, pulled if it is missing, and its entrypoint and user."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils import parse_repository_tag
 
-from mpiboot.engines.place import CancelledError
+from mpiboot.engines.engine import CancelledError
 from mpiboot.job.errors import UserError
+from mpiboot.job.plan.sshd import OUR_ENTRYPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
 
     from mpiboot.engines.output import Output
 
-OUR_ENTRYPOINT = "/usr/lib/mpiboot/entrypoint"
 MB = 1_000_000
-
-
-class ImageError(UserError):
-    """An image is neither here nor obtainable."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +46,14 @@ def present(api: APIClient, name: str, policy: str, output: Output, cancelled: E
     except ImageNotFound:
         if policy == "Never":
             text = f"the image {name} is not on this engine, and imagePullPolicy Never forbids to pull it"
-            raise ImageError(text) from None
+            raise UserError(text) from None
     except APIError as error:
-        raise ImageError(f"the image {name!r} cannot be used: {error.explanation or error}") from error
+        raise UserError(f"the image {name!r} cannot be used: {error.explanation or error}") from error
     _pull(api, name, output, cancelled)
     return _image(name, _inspect(api, name))
 
 
-def look(api: APIClient, name: str) -> Image | None:
+def find(api: APIClient, name: str) -> Image | None:
     """The image, if the engine has it."""
     try:
         return _image(name, _inspect(api, name))
@@ -89,28 +85,28 @@ def _pull(api: APIClient, name: str, output: Output, cancelled: Event) -> None:
         raise _unobtainable(name, str(getattr(error, "explanation", None) or error)) from error
 
 
-def _unobtainable(name: str, why: str) -> ImageError:
-    ours = f"; build it with: mpiboot images build {name.partition('/')[2].partition(':')[0]}"
-    return ImageError(
+def _unobtainable(name: str, why: str) -> UserError:
+    ours = "; mpiboot images list names ours, and mpiboot images build NAME builds one"
+    return UserError(
         f"the image {name} is not on this engine and cannot be pulled: {why.strip()}"
         + (ours if name.startswith("mpiboot/") else "; check its name, or log in with: docker login")
     )
 
 
 class Progress:
-    """Says how far a pull is, when that has changed, at most every two seconds."""
+    """Prints the progress of a pull when it has changed, at most every two seconds."""
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
-        self._name, self._say = name, say
+    def __init__(self, name: str, print_line: Callable[[str], None]) -> None:
+        self._name, self._print = name, print_line
         self._layers: dict[str, tuple[int, int]] = {}
         self._next = time.monotonic() + 2
 
     def step(self, step: dict[str, Any]) -> None:
-        """One message of the engine."""
+        """Take one message of the engine."""
         detail = step.get("progressDetail") or {}
         if step.get("status") == "Downloading" and detail.get("total"):
             self._layers[step.get("id", "")] = (int(detail.get("current", 0)), int(detail["total"]))
         if self._layers and time.monotonic() >= self._next:
             self._next = time.monotonic() + 2
             done, total = (sum(part) / MB for part in zip(*self._layers.values(), strict=True))
-            self._say(f"pulling {self._name}: {done:.0f} of {total:.0f} MB in {len(self._layers)} layers")
+            self._print(f"pulling {self._name}: {done:.0f} of {total:.0f} MB in {len(self._layers)} layers")

@@ -1,4 +1,4 @@
-"""Nothing of a run is left: found by label, removed until there is nothing to find."""
+"""The removal of a run: everything with its label, again and again until nothing is found."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-# An engine under load needs several seconds to let go of a network whose containers are gone.
+# An engine under load needs several seconds until it can remove a network whose containers are gone.
 GONE_WITHIN = 60.0
 IN_PARALLEL = 8
 
 
 class LeftOverError(UserError):
-    """The engine would not remove something."""
+    """The engine did not remove something."""
 
     exit_code = 1
 
 
 def remove_run(api: APIClient, run: str) -> None:
-    """Kill and remove all that carries the run's label; returns when it is gone."""
+    """Kill and remove all that has the run's label; returns when it is gone."""
     deadline = time.monotonic() + GONE_WITHIN
     errors: list[str] = []
     while True:
@@ -37,15 +37,15 @@ def remove_run(api: APIClient, run: str) -> None:
         if not any(steps):
             return
         if time.monotonic() > deadline:
-            what = f"; the engine says: {errors[-1]}" if errors else ""
+            what = f"; its answer: {errors[-1]}" if errors else ""
             raise LeftOverError(f"the engine did not remove all of the job within {GONE_WITHIN:.0f} s{what}")
         errors = []
-        # A container's name is taken until it is gone, and the launcher's guards the job's name: it goes last.
+        # The launcher's name guards the job's name until its container is gone, so it is removed last.
         for removals in steps:
             with ThreadPoolExecutor(IN_PARALLEL) as pool:
                 errors += [error for error in pool.map(_attempt, removals) if error]
         if errors:
-            time.sleep(0.1)  # between two looks at an engine that is still busy letting go
+            time.sleep(0.1)  # between two tries: the engine is still busy
 
 
 def _left(api: APIClient, run: str) -> tuple[list[Callable[[], object]], ...]:
@@ -66,7 +66,7 @@ def _left(api: APIClient, run: str) -> tuple[list[Callable[[], object]], ...]:
 
 
 def _attempt(removal: Callable[[], object]) -> str:
-    """What the engine has against it; empty if it is gone."""
+    """Why the engine refuses; empty if the object is gone."""
     try:
         removal()
     except NotFound:

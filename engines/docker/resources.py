@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.engines.quantity import number, whole
+from mpiboot.engines.pods.quantity import number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ class Limits:
     gpus: int = 0
 
 
-def limits(container: Mapping[str, Any], machine_cpus: int | None, unmet: list[str]) -> Limits:
-    """The limits of a container. Requests only matter where a scheduler chooses, so they are passed over."""
+def limits(container: Mapping[str, Any], machine_cpus: int | None, ignored: list[str]) -> Limits:
+    """The limits of a container. Requests have no effect: only a scheduler uses them."""
     given = (container.get("resources") or {}).get("limits") or {}
     cpus = memory = None
     gpus = 0
@@ -34,12 +34,12 @@ def limits(container: Mapping[str, Any], machine_cpus: int | None, unmet: list[s
         if resource == "cpu":
             cpus = int(number(quantity, where) * 10**9)
             if machine_cpus is not None and cpus > machine_cpus * 10**9:
-                unmet.append(f"{where} {quantity} (the machine has {machine_cpus})")
+                ignored.append(f"{where} {quantity} (the machine has {machine_cpus})")
                 cpus = None
         elif resource == "memory":
             memory = max(whole(quantity, where), LEAST_MEMORY)
         elif resource == GPU:
             gpus = whole(quantity, where)
         elif number(quantity, where):
-            unmet.append(where)
+            ignored.append(where)
     return Limits(cpus or None, memory, gpus)

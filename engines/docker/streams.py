@@ -1,14 +1,15 @@
-"""A container's output while it runs, and its end."""
+"""A running container's output and end, and its stdin."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 from docker.errors import NotFound
 
 from mpiboot.engines.docker import faults
-from mpiboot.engines.inbox import Broke, Ended
+from mpiboot.engines.inbox import Ended, Failed
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,39 +18,58 @@ if TYPE_CHECKING:
     from mpiboot.engines.inbox import Event, Inbox
     from mpiboot.engines.output import Output
 
-GONE = 137
+REMOVED = 137
 
 
-def follow(api: APIClient, container: str, who: str, output: Output, inbox: Inbox[Event]) -> threading.Thread:
-    """Attach to a container that is about to start; a thread passes on its output and, after all of it, its end."""
+def follow(api: APIClient, container: str, process: str, output: Output, inbox: Inbox[Event]) -> threading.Thread:
+    """Attach to a container that is about to start. A thread writes all its output, then reports its end."""
     frames = api.attach(container, stdout=True, stderr=True, stream=True, logs=False, demux=True)
 
     def read() -> None:
         try:
-            with faults.of_engine(f"{who} was running"):
+            with faults.of_engine(f"{process} was running"):
                 for out, err in frames:
                     if out:
-                        output.feed(who, "out", out)
+                        output.feed(process, "out", out)
                     if err:
-                        output.feed(who, "err", err)
-                inbox.put(_end(api, container, who))
+                        output.feed(process, "err", err)
+                inbox.put(_end(api, container, process))
         except UserError as error:
-            inbox.put(Broke(error))
+            inbox.put(Failed(error))
         finally:
-            output.finish(who)
+            output.finish(process)
 
-    thread = threading.Thread(target=read, name=f"output of {who}", daemon=True)
+    thread = threading.Thread(target=read, name=f"output of {process}", daemon=True)
     thread.start()
     return thread
 
 
-def _end(api: APIClient, container: str, who: str) -> Ended:
+class ContainerStdin:
+    """The stdin of a container that is about to start. Its end of file is the end of this connection."""
+
+    def __init__(self, api: APIClient, container: str) -> None:
+        # A connection of its own: where it goes through TLS it cannot be closed in one direction only.
+        self._stream: Any = api.attach_socket(container, params={"stdin": 1, "stdout": 0, "stderr": 0, "stream": 1})
+        self._socket: Any = getattr(self._stream, "_sock", self._stream)
+        self._socket.settimeout(None)  # a program may take any time to read
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        finally:
+            self._stream.close()
+
+
+def _end(api: APIClient, container: str, process: str) -> Ended:
     try:
         # The output may close before the program ends.
         code = int(api.wait(container, timeout=None)["StatusCode"])
-        return Ended(who, code, _reason(api, container, code))
+        return Ended(process, code, _reason(api, container, code))
     except NotFound:
-        return Ended(who, GONE, "its container was removed")
+        return Ended(process, REMOVED, "its container was removed")
 
 
 def _reason(api: APIClient, container: str, code: int) -> str:

@@ -1,1 +1,1 @@
-"""A job as processes of this machine: sshd on loopback addresses, and this very mpiboot as launcher and worker."""
+"""A job as processes of this machine: sshd on loopback addresses, and this mpiboot itself as launcher and worker."""

@@ -1,9 +1,9 @@
-"""What a container is to Docker: a program and all that descends from it, which end together.
+"""Runs a program so that all its descendants end with it, as Docker does with a container.
 
 `python -m mpiboot.engines.local.guard LIFELINE SCRATCH [HOST] -- PROGRAM ARGS...` ends as the program ends, and nothing
-is left of it. It ends the program when told to, and also when the other end of the pipe LIFELINE closes, as it does
-even if whoever holds it is killed with SIGKILL; so then it also removes the job's directory SCRATCH, which holds its
-keys. With HOST the program has this host name, and SCRATCH/hosts as /etc/hosts, if the kernel allows it.
+of it is left. The guard passes signals on. It also ends the program when the other end of the pipe LIFELINE closes,
+which happens even if `mpiboot run` is killed with SIGKILL: then the guard removes the job's directory SCRATCH as well,
+which holds its keys. With HOST the program has this host name, and SCRATCH/hosts as /etc/hosts, if the kernel lets us.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import signal
 import sys
 import time
 
-from mpiboot.bootstrap import reaper, spawn
-from mpiboot.bootstrap.signals import FORWARDED, Signals
+from mpiboot.bootstrap.process import reaper, spawn
+from mpiboot.bootstrap.process.signals import FORWARDED, Signals
 from mpiboot.job.errors import UserError
 
 ENDING_MAY_TAKE = 5.0
@@ -50,12 +50,12 @@ def _take_name(name: str, hosts: str, environment: dict[str, str]) -> None:
     from mpiboot.engines.local import hostname
 
     if not hostname.take(name, hosts):
-        # The algorithms that look at who shares a host are the ones that hang.
+        # These collective algorithms group ranks by host, and hang where all workers have one host name.
         environment.setdefault("OMPI_MCA_coll", "^han")
 
 
 def guard(child: int, lifeline: int, signals: Signals) -> int | None:
-    """The child's exit code; passes on signals meanwhile. None when the lifeline is cut first."""
+    """Pass signals on to the child until it ends; its exit code, or None if the lifeline closes first."""
     poll = select.poll()
     poll.register(signals.fileno(), select.POLLIN)
     poll.register(lifeline, select.POLLIN)
@@ -72,7 +72,7 @@ def guard(child: int, lifeline: int, signals: Signals) -> int | None:
 
 
 def end_all() -> None:
-    """SIGTERM for all that is left below us, SIGKILL for what does not heed it in time."""
+    """Send SIGTERM to all descendants that are left, and SIGKILL to those that have not ended in time."""
     deadline = time.monotonic() + ENDING_MAY_TAKE
     left = reaper.descendants(os.getpid())
     for pid in left:
@@ -84,7 +84,7 @@ def end_all() -> None:
             for pid in left:
                 reaper.send(pid, signal.SIGKILL)
         if left:
-            time.sleep(0.01)  # between two looks at what is still there
+            time.sleep(0.01)  # between two checks
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A host name of its own for a process and what descends from it, as far as the kernel lets this user.
+"""A host name of its own for a process and its descendants, if the kernel lets this user set one.
 
-Open MPI takes ranks with one host name for ranks of one host. Workers that all have this machine's name, and are hosts
-of their own by the hostfile, then disagree about who shares memory with whom: collective operations hang.
+Open MPI takes ranks with one host name for ranks of one host. If all workers have the name of this machine, while the
+hostfile lists them as several hosts, then ranks disagree about which of them share memory, and collectives hang.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def take(name: str, hosts: str) -> bool:
         return False
     try:
         if uid:
-            # The same user as before, and nobody else: files keep their owners.
+            # The same user as before, and no other: files keep their owners.
             Path("/proc/self/setgroups").write_text("deny", "ascii")
             Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1", "ascii")
             Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1", "ascii")
         socket.sethostname(name)
     except OSError:
         return False
-    # Mounts of the machine still arrive here (home directories on demand), ours stay here. Without them a program that
-    # looks its own name up fails; most never do.
+    # Mounts of the machine still appear here (home directories on demand), and ours do not appear there. If this mount
+    # fails, only a program that looks up its own name fails; most never do.
     libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None)
     libc.mount(os.fsencode(hosts), os.fsencode(HOSTS), None, MS_BIND, None)
     return True

@@ -1,4 +1,4 @@
-"""Jobs of this machine, as their state directories tell."""
+"""Jobs of this machine, read from their state directories."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from mpiboot.engines.output import Output, Stream
 
-# The job's own grace, and then some: whoever runs it removes everything before it ends.
+# Longer than the job's own grace: its `mpiboot run` removes everything before it ends.
 ENDING_MAY_TAKE = 45.0
 LOOK_EVERY = 0.2
+CHUNK = 65536
 
 
 class LocalJobs:
     """The jobs of this user on this machine."""
+
+    where = ""
 
     def all(self) -> list[JobInfo]:
         return [
@@ -47,9 +50,9 @@ class LocalJobs:
             record = state.read(directory)
             there = record is not None and str(record.pid) == job.run
             logs = (directory / state.LOGS).glob("*") if there else ()
-            # The launcher's come last, so that they stand below what led to them.
+            # The launcher's logs come last: the others explain them.
             for log in sorted(logs, key=lambda log: (log.stem == LAUNCHER, log.name)):
-                _pass_on(log, read, output)
+                _write(log, read, output)
             if not follow or record is None or not there or not record.alive:
                 return
             time.sleep(LOOK_EVERY)
@@ -80,12 +83,13 @@ def _end(record: state.Record) -> None:
                 f"the job {record.job} (process {record.pid}) did not end within {ENDING_MAY_TAKE:.0f} s of SIGTERM; "
                 f"kill it, its processes end with it: kill -9 {record.pid}"
             )
-        time.sleep(0.05)  # between two looks
+        time.sleep(0.05)  # between two checks
 
 
-def _pass_on(log: Path, read: dict[Path, int], output: Output) -> None:
+def _write(log: Path, read: dict[Path, int], output: Output) -> None:
     stream: Stream = "out" if log.suffix == ".out" else "err"
     with suppress(OSError), log.open("rb") as file:
         file.seek(read.get(log, 0))
-        output.feed(log.stem, stream, file.read())
+        while chunk := file.read(CHUNK):
+            output.feed(log.stem, stream, chunk)
         read[log] = file.tell()

@@ -1,29 +1,30 @@
-"""A plan as processes of this machine: files, arguments, environment. Pure."""
+"""The plan of a job as files, arguments and environments of processes on this machine. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.engines import objects, planned, podenv, podvolumes
-from mpiboot.job import names, trust
-from mpiboot.job.environment import ADDRESSES_DIR, CONFIG_DIR
+from mpiboot.engines.inbox import process_name
+from mpiboot.engines.pods import local_plan, objects, pod_environment, pod_volumes
+from mpiboot.job import names
 from mpiboot.job.errors import UserError
-from mpiboot.job.pods import main_container
+from mpiboot.job.plan.environment import ADDRESSES_DIR, CONFIG_DIR
+from mpiboot.job.template import main_container, starts_mpiboot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpiboot.engines.podvolumes import File
+    from mpiboot.engines.pods.pod_volumes import File
     from mpiboot.job.model import Role
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 HOSTS = "hosts"
-POD_HONOURED = frozenset({
+POD_FIELDS = frozenset({
     "containers", "volumes", "hostname", "subdomain", "restartPolicy", "terminationGracePeriodSeconds",
     "activeDeadlineSeconds", "dnsConfig", "dnsPolicy", "automountServiceAccountToken", "enableServiceLinks",
 })  # fmt: skip
-CONTAINER_HONOURED = frozenset({
+CONTAINER_FIELDS = frozenset({
     "name", "image", "imagePullPolicy", "env", "envFrom", "volumeMounts", "workingDir", "ports", "stdin", "tty",
     "startupProbe", "readinessProbe", "terminationMessagePath", "terminationMessagePolicy",
 })  # fmt: skip
@@ -42,7 +43,7 @@ class Endpoint:
 class Program:
     """One process to start. `env` comes over this process's own environment."""
 
-    who: str
+    name: str
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: str | None
@@ -55,7 +56,7 @@ class Layout:
 
     files: Mapping[str, File]
     programs: tuple[Program, ...]
-    unmet: Mapping[str, set[str]]
+    ignored: Mapping[str, set[str]]
     images: frozenset[str]
 
 
@@ -63,35 +64,34 @@ def layout(plan: Plan, scratch: str, endpoints: Sequence[Endpoint], mpiboot: Seq
     """`mpiboot` are the words that run mpiboot."""
     files: dict[str, File] = {}
     programs, images = [], set()
-    unmet: dict[str, set[str]] = {}
+    ignored: dict[str, set[str]] = {}
     given = objects.of_plan(plan)
-    for role, index, pod in planned.pods(plan):
+    for role, index, pod in local_plan.pods(plan):
         container = main_container(pod, plan.job.main_container)
         images.add(str(container.get("image") or ""))
-        places = _Places(scratch, role, plan.job.ssh_auth_mount_path)
-        missed: list[str] = []
-        env = podenv.environment(pod, container, given, missed)
-        files |= _files(pod, container, given, places, missed)
-        env = {name: places.translated(value) for name, value in env.items()} | {"MPIBOOT_SSH_DIR": places.ssh}
-        missed += [key for key, value in pod["spec"].items() if key not in POD_HONOURED and value]
-        runs = role == "launcher" or trust.starts_mpiboot(container)
-        known = CONTAINER_HONOURED | ({"command", "args"} if runs else set())
-        missed += [key for key, value in container.items() if key not in known and value]
+        paths = _Paths(scratch, role, plan.job.ssh_auth_mount_path)
+        left_out: list[str] = []
+        env = pod_environment.environment(pod, container, given, left_out)
+        files |= _files(pod, container, given, paths, left_out)
+        env = {name: paths.translate(value) for name, value in env.items()} | {"MPIBOOT_SSH_DIR": paths.ssh}
+        left_out += [key for key, value in pod["spec"].items() if key not in POD_FIELDS and value]
+        runs = role == "launcher" or starts_mpiboot(container)
+        known = CONTAINER_FIELDS | ({"command", "args"} if runs else set())
+        left_out += [key for key, value in container.items() if key not in known and value]
         words: Sequence[str]
         if role == "worker":
             words = [*mpiboot, "worker", "--listen", endpoints[index].address, "--port", str(endpoints[index].port)]
         else:
-            words = _launch(container, env, places, mpiboot)
-        who = role if role == "launcher" else f"{role}-{index}"
+            words = _launch(container, env, paths, mpiboot)
         host = str(pod["metadata"]["name"]) if role == "worker" else ""
-        programs.append(Program(who, words, env, container.get("workingDir"), host))
-        for what in missed:
-            unmet.setdefault(what, set()).add(role)
+        programs.append(Program(process_name(role, index), words, env, container.get("workingDir"), host))
+        for what in left_out:
+            ignored.setdefault(what, set()).add(role)
     known_at = {index: f"{at.address} {at.port} {at.user}" for index, at in enumerate(endpoints)}
-    text = planned.addresses(plan.job, known_at)
-    files[HOSTS] = podvolumes.File(HOSTS, _hosts(plan, endpoints).encode(), 0o444)
-    files["launcher/addresses/addresses"] = podvolumes.File("addresses", text.encode(), 0o444)
-    return Layout(files, tuple(programs), unmet, frozenset(images))
+    text = local_plan.addresses(plan.job, known_at)
+    files[HOSTS] = pod_volumes.File(HOSTS, _hosts(plan, endpoints).encode(), 0o444)
+    files["launcher/addresses/addresses"] = pod_volumes.File("addresses", text.encode(), 0o444)
+    return Layout(files, tuple(programs), ignored, frozenset(images))
 
 
 def _hosts(plan: Plan, endpoints: Sequence[Endpoint]) -> str:
@@ -101,8 +101,8 @@ def _hosts(plan: Plan, endpoints: Sequence[Endpoint]) -> str:
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Where the paths that the plan mounts are on this machine."""
+class _Paths:
+    """The directories of this machine that stand for the paths of the plan's mounts."""
 
     scratch: str
     role: Role
@@ -113,36 +113,37 @@ class _Places:
         return f"{self.scratch}/{self.role}/ssh"
 
     def of(self, mount_path: str) -> str | None:
-        """A directory below the scratch directory, for paths of the plan's own."""
+        """A directory below the scratch directory, if the plan itself mounts this path."""
         own = {self.ssh_mount: "ssh", CONFIG_DIR: "config", ADDRESSES_DIR: "addresses"}
         name = own.get(mount_path.rstrip("/"))
         return name and f"{self.role}/{name}"
 
-    def translated(self, text: str) -> str:
-        """A text that names /etc/mpi/... or /etc/mpiboot/... with the paths of this machine."""
+    def translate(self, text: str) -> str:
+        """The text with /etc/mpi/... and /etc/mpiboot/... replaced by directories of this machine."""
         text = text.replace(f"{ADDRESSES_DIR}/", f"{self.scratch}/{self.role}/addresses/")
         return text.replace(f"{CONFIG_DIR}/", f"{self.scratch}/{self.role}/config/")
 
 
 def _files(
-    pod: Mapping[str, Any], container: Mapping[str, Any], given: objects.Objects, places: _Places, missed: list[str]
+    pod: Mapping[str, Any], container: Mapping[str, Any], given: objects.Objects, paths: _Paths, left_out: list[str]
 ) -> dict[str, File]:
     found = {}
-    volumes = podvolumes.volumes(pod, given, missed)
+    volumes = pod_volumes.volumes(pod, given, left_out)
     for mount in container.get("volumeMounts") or ():
-        volume, place = volumes[mount["name"]], places.of(str(mount["mountPath"]))
-        if place is None:
-            missed.append(f"the volume {volume.name} at {mount['mountPath']}")
+        volume, directory = volumes[mount["name"]], paths.of(str(mount["mountPath"]))
+        if directory is None:
+            left_out.append(f"the volume {volume.name} at {mount['mountPath']}")
         else:
-            found.update({f"{place}/{file.path}": file for file in volume.files})
+            found.update({f"{directory}/{file.path}": file for file in volume.files})
     return found
 
 
 def _launch(
-    container: Mapping[str, Any], env: Mapping[str, str], places: _Places, mpiboot: Sequence[str]
+    container: Mapping[str, Any], env: Mapping[str, str], paths: _Paths, mpiboot: Sequence[str]
 ) -> Sequence[str]:
-    given = [*(podenv.words(container, "command", env) or ()), *(podenv.words(container, "args", env) or ())]
-    words = [places.translated(word) for word in given]
+    command, args = (pod_environment.words(container, field, env) or () for field in ("command", "args"))
+    given = [*command, *args]
+    words = [paths.translate(word) for word in given]
     if not words:
         raise UserError("the launcher has no command; an image's own command cannot run without the image")
     return [*mpiboot, *words[1:]] if words[0] == "mpiboot" else [*mpiboot, "launch", "--", *words]

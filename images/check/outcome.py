@@ -1,4 +1,4 @@
-"""What a check found: plain values, and the two questions they answer."""
+"""The results of a check, as plain values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from mpiboot.images.check.image import Image
 
 
+LONGEST = 1000  # characters that a report quotes from an image
+
+
 class Status(enum.Enum):
-    """How a point of the contract came out."""
+    """The result of a point of the contract."""
 
     OK = "ok"
     FAULT = "fault"
@@ -23,18 +26,18 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a single check says: how it came out, and what it saw."""
+    """The result of a single check, and what the check observed."""
 
     status: Status
-    saw: str
+    observed: str
 
 
-def ok(saw: str) -> Answer:
-    return Answer(Status.OK, saw)
+def ok(observed: str) -> Answer:
+    return Answer(Status.OK, observed)
 
 
-def fault(saw: str) -> Answer:
-    return Answer(Status.FAULT, saw)
+def fault(observed: str) -> Answer:
+    return Answer(Status.FAULT, observed)
 
 
 def not_checked(why: str) -> Answer:
@@ -61,7 +64,7 @@ class Finding:
 class Trial:
     """What happened when the image ran as one profile: the steps in order, up to the first that failed.
 
-    `causes` are the points that explain the failure, as far as the programs' own words tell.
+    `causes` are the points that explain the failure, as far as the programs' output shows them.
     """
 
     profile: Profile
@@ -71,13 +74,13 @@ class Trial:
 
     @property
     def works(self) -> bool:
-        """Whether every step that a job needs went well. A step that could not be checked is no failure."""
+        """Whether every step that a job needs succeeded. A step with the status NOT_CHECKED is no failure."""
         return not any(step.is_fault and step.point.needed_by for step in self.steps)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about an image after its check. `unfinished`: why not all static points were looked at."""
+    """The result of the check of an image. `unfinished` says why the check did not reach all static points."""
 
     image: Image
     findings: tuple[Finding, ...]
@@ -86,17 +89,18 @@ class Report:
     unfinished: str | None = None
 
     def faults(self, required: Profile) -> tuple[Finding, ...]:
-        """The static points that stand in the way of `required`."""
+        """The static points that `required` needs and that are faults."""
         return tuple(found for found in self.findings if found.is_fault and _needs(required, found.point))
 
     def fulfils(self, required: Profile) -> bool:
-        """Whether the image is all that `required` and the easier profiles need, and was seen to run as each."""
+        """Whether the image meets all points of `required` and the easier profiles, and the trial of each succeeded."""
         runs = all(trial.works for trial in self.trials if trial.profile <= required)
         return runs and not self.faults(required) and not self.unfinished
 
 
 def finding(point_id: str, answer: Answer) -> Finding:
-    return Finding(POINTS[point_id], answer)
+    observed = answer.observed if len(answer.observed) <= LONGEST else f"{answer.observed[:LONGEST]} ..."
+    return Finding(POINTS[point_id], Answer(answer.status, observed))
 
 
 def _needs(profile: Profile, point: Point) -> bool:

@@ -1,4 +1,4 @@
-"""Which files run when a program is called by its name: links and shell scripts are followed to machine code. Pure."""
+"""Follows a program's name through links and shell scripts to the file of machine code that runs. Pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ELF = b"\x7fELF"
-# Intel's mpirun is a script that starts another program by name, and where it is a wheel's, stubs in PATH start both.
-LONGEST_WAY = 5
+# Intel's mpirun is a script that starts another program by name, and in a wheel, stubs in PATH start both.
+MAX_PROGRAMS = 5
 
 SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|da|a|k)?sh\b")
-# A line that hands all arguments on to a program which has a name of an MPI's. The last such line is the usual case.
+# A line that passes all arguments to a program with a name of an MPI's. The last such line is the usual case.
 STARTS = re.compile(
     r"""^[^#\n]*?(?<![^\s"'])((?:/[\w./+-]*/)?(?:mpi|hydra_|prte|orte)[\w.+-]*)["']?\s[^\n]*?"?\$\{?[@*]\}?""",
     re.MULTILINE,
 )
-# The words of a loader about a library that is not there: glibc's, musl's, and glibc's about one that is too old.
+# A loader's message about a missing library: glibc's, musl's, and glibc's about a library that is too old.
 MISSING = re.compile(r"(\S+) => not found|shared library (\S+?):|version `(\S+)' not found")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program by the name it is called by. `files` run in this order, and `code` is the last of them.
+    """A program with its name. `files` run in this order, and `code` is the last of them.
 
-    None: that is no machine code, and what it starts cannot be told.
+    `code` is None if the last file is no machine code, and its text does not show what it starts.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Program:
 
 
 def follow(name: str, locate: Callable[[str], str], read: Callable[[str], bytes]) -> Program:
-    """`locate` gives the file that a name or a path leads to, or nothing; `read` its beginning."""
+    """`locate` returns the file of a name or a path, or an empty text; `read` returns the beginning of a file."""
     files: list[str] = []
     called: str | None = name
-    while called and len(files) < LONGEST_WAY:
+    while called and len(files) < MAX_PROGRAMS:
         path = locate(called)
         if not path:
             break
@@ -52,13 +52,13 @@ def follow(name: str, locate: Callable[[str], str], read: Callable[[str], bytes]
 
 
 def started_by(script: str) -> str | None:
-    """What a shell script hands its arguments to: a path or a name. None if that cannot be told from its text."""
+    """The program to which a shell script passes its arguments: a path or a name. None if its text does not show it."""
     if not SHELL_SCRIPT.match(script) or "LD_LIBRARY_PATH" in script:
-        return None  # with paths of its own it finds other libraries than a look from outside
+        return None  # with its own paths it finds other libraries than ldd finds
     started = STARTS.findall(script)
     return str(started[-1]) if started else None
 
 
-def missing_libraries(loaders_words: str) -> set[str]:
-    """What ldd says is not there."""
-    return {next(filter(None, match.groups())) for match in MISSING.finditer(loaders_words)}
+def missing_libraries(ldd_output: str) -> set[str]:
+    """The libraries that ldd does not find."""
+    return {next(filter(None, match.groups())) for match in MISSING.finditer(ldd_output)}

@@ -1,4 +1,4 @@
-"""What the check is doing, on one line of a terminal that rewrites itself; nothing where there is no terminal."""
+"""Shows the current steps of the check on one changing line of a terminal; prints nothing without a terminal."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import IO
 
 
 class Progress:
-    """Called as `progress(who, what)` by any thread; `clear` leaves the terminal as it was."""
+    """Any thread calls `progress(part, step)`; `clear` removes the line."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._shown = stream.isatty()
         self._started = time.monotonic()
-        self._doing: dict[str, str] = {}
+        self._steps: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, who: str, what: str) -> None:
+    def __call__(self, part: str, step: str) -> None:
         with self._lock:
-            self._doing[who] = what
+            self._steps[part] = step
             elapsed = time.monotonic() - self._started
-            self._write(f"{elapsed:4.1f} s  " + "  ".join(f"{who}: {what}" for who, what in self._doing.items()))
+            self._write(f"{elapsed:4.1f} s  " + "  ".join(f"{part}: {step}" for part, step in self._steps.items()))
 
     def clear(self) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiboot.images.check import causes
 from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial
+from mpiboot.job.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,18 +20,18 @@ WIDTH = 110
 
 
 def text(report: Report, required: Profile) -> str:
-    """If it is no good, one line why; all findings, the faults with reason and fix; the profiles; the verdict."""
+    """The text: for a bad image one line with the reason; then all findings, the profiles and the verdict."""
     lines = [*opening(report, required), _headline(report), ""]
     for answer, group in groupby(report.findings, key=lambda found: found.answer):
         lines += _findings(answer, list(group))
     for trial in report.trials:
         lines += ["", *_trial(report, trial)]
     lines += ["", verdict(report, required)]
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def as_json(report: Report, required: Profile) -> str:
-    """The same, as an object. Its keys stay; new ones may come."""
+    """The report as a JSON object. Later versions keep its keys and may add new ones."""
     image = report.image
     content = {
         "image": image.name,
@@ -59,22 +60,24 @@ def as_json(report: Report, required: Profile) -> str:
 
 
 def opening(report: Report, required: Profile) -> Iterator[str]:
-    """Of an image that is not what is required: one line that says what is wrong and what to do."""
+    """For an image that does not fulfil `required`: one line that says what is wrong and what to do."""
     if report.fulfils(required):
         return
     name = report.image.name
     if report.unfinished:
-        last = next((found.point.id for found in report.findings if found.answer.saw == report.unfinished), "image")
-        yield f"{name} was not checked to its end: {last} had {report.unfinished}; see what hangs, or use a longer one"
+        late = (found.point.id for found in report.findings if found.answer.observed == report.unfinished)
+        last = next(late, "image")
+        hang = f"{last} had {report.unfinished}"
+        yield f"the check of {name} is not complete: {hang}; see what hangs, or give a longer limit"
         return
     steps = [step for trial in report.trials if trial.profile <= required for step in trial.steps]
     failed = [step for step in steps if step.is_fault and step.point.needed_by]
     first = next(iter([*report.faults(required), *failed]))
-    yield f"{name} cannot run MPI jobs as '{required.word}': {first.answer.saw}; {first.point.fix}"
+    yield f"{name} cannot run MPI jobs as '{required.word}': {first.answer.observed}; {first.point.fix}"
 
 
 def verdict(report: Report, required: Profile) -> str:
-    """One line: does it fulfil what is required, as far as it could be checked, and if not, because of what?"""
+    """One line: whether the image fulfils `required`, as far as the check shows, and if not, why."""
     name, profile = report.image.name, required.word
     after = f"({report.seconds:.1f} s)"
     if report.fulfils(required):
@@ -86,20 +89,20 @@ def verdict(report: Report, required: Profile) -> str:
     wrong = dict.fromkeys([*(found.point.id for found in report.faults(required)), *causing])
     parts = [f"does not run as {' or '.join(broken)}"] if broken else []
     parts += [f"change: {', '.join(wrong)}"] if wrong else []
-    parts += [f"not checked to the end: {report.unfinished}"] if report.unfinished else []
+    parts += [f"the check is not complete: {report.unfinished}"] if report.unfinished else []
     return f"{name} does not fulfil the contract for '{profile}': {'; '.join(parts)} {after}"
 
 
 def to_change(report: Report, trial: Trial) -> tuple[Point, ...]:
-    """The points that keep this profile from working: those its failure speaks of, then those it would meet next."""
+    """The points that keep this profile from working: the causes of its failure, then the next faults."""
     if trial.works:
         return ()
     faults = [found.point for found in report.findings if found.is_fault]
-    return tuple(dict.fromkeys([*trial.causes, *causes.also(trial.profile, faults)]))
+    return tuple(dict.fromkeys([*trial.causes, *causes.next_faults(trial.profile, faults)]))
 
 
 def _unchecked(report: Report, required: Profile) -> list[str]:
-    """Points that a job needs, and of which nothing is known."""
+    """Points that a job needs, and that the check could not test."""
     steps = [step for trial in report.trials if trial.profile <= required for step in trial.steps]
     found = [f for f in (*report.findings, *steps) if f.answer.status is Status.NOT_CHECKED]
     return list(dict.fromkeys(f.point.id for f in found if f.point.needed_by and f.point.needed_by <= required))
@@ -112,16 +115,16 @@ def _headline(report: Report) -> str:
 
 
 def _findings(answer: Answer, group: list[Finding]) -> Iterator[str]:
-    """The lines of neighbours with the same answer; many that were left out for one reason share a line."""
+    """The lines of adjacent points with the same answer; unchecked points with one reason share a line."""
     if answer.status is Status.NOT_CHECKED and len(group) > 1:
-        yield f"?       {f'{len(group)} more points':<21} {answer.saw}"
+        yield f"?       {f'{len(group)} more points':<21} {answer.observed}"
         return
     for found in group:
         yield from _finding(found)
 
 
 def _finding(found: Finding) -> Iterator[str]:
-    yield f"{_mark(found)}  {found.point.id:<21} {found.answer.saw}"
+    yield f"{_mark(found)}  {found.point.id:<21} {found.answer.observed}"
     if found.is_fault:
         yield from _indented("needed: ", found.point.must + _needed_by(found.point))
         yield from _indented("why: ", found.point.reason)
@@ -131,7 +134,7 @@ def _finding(found: Finding) -> Iterator[str]:
 def _trial(report: Report, trial: Trial) -> Iterator[str]:
     yield f"{'works ' if trial.works else 'FAILS '} as {trial.profile.word} (user {trial.user})"
     for step in trial.steps:
-        yield f"          {_mark(step)}  {step.point.id:<15} {step.answer.saw}"
+        yield f"          {_mark(step)}  {step.point.id:<15} {step.answer.observed}"
     for point in to_change(report, trial):
         yield from _indented(f"fix {point.id}: ", point.fix)
 
@@ -160,6 +163,6 @@ def _point(found: Finding) -> dict[str, Any]:
         "id": point.id,
         "status": found.answer.status.value,
         "needed_by": point.needed_by.word if point.needed_by else None,
-        "saw": found.answer.saw,
+        "saw": found.answer.observed,
         **explained,
     }

@@ -1,4 +1,4 @@
-"""Containers on a network of their own that are gone afterwards, however the check ends."""
+"""Containers on a separate network. The sandbox removes all of them, however the check ends."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.job.job_annotations import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import docker
-    from docker.errors import APIError
     from docker.models.containers import Container
 
 # On every container, network and volume of a check: `docker ps -a --filter label=mpiboot.dev/check` shows leftovers.
-LABEL = "mpiboot.dev/check"
-OWNER_LABEL = "mpiboot.dev/check-pid"
+LABEL = f"{PREFIX}check"
+OWNER_LABEL = f"{PREFIX}check-pid"
+
+
+# An honest image needs a small part of this: 4 ranks add up a kilobyte each. A hostile one must not use up the machine.
+MEMORY = "2g"
+PROCESSES = 4096  # threads count, and some libraries start one for each core
+CPUS = 2
 
 
 class ClosedError(Exception):
-    """The check has been ended; nothing new is made."""
+    """The check has ended, so the sandbox makes nothing new."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,10 @@ class File:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A container to make. `files` maps each directory to what is in it: every one becomes a volume.
+class ContainerSpec:
+    """A container to make. `files` maps each directory to what is in it; each directory becomes a volume.
 
-    An entrypoint takes the place of the image's entrypoint and command, as `command:` of a pod does.
+    An entrypoint replaces the image's entrypoint and command, as `command:` of a pod does.
     """
 
     name: str
@@ -54,7 +61,7 @@ class Wish:
 
 
 class Sandbox:
-    """Makes containers, and removes all of them on `close`. May be used by several threads at once."""
+    """Makes containers, and removes all of them on `close`. Several threads may use it at once."""
 
     def __init__(self, client: docker.DockerClient) -> None:
         self._client = client
@@ -64,48 +71,51 @@ class Sandbox:
         self._making = 0
         self._closed = False
         self._network: str | None = None
+        self._limits: Mapping[str, Any] = {}
 
     def open(self) -> None:
-        """Make the network. It is internal: the image under check reaches nobody, and nobody reaches its sshd."""
-        with self._being_made():
+        """Make the network. It is internal: no connection leaves it, and none from outside reaches the sshd."""
+        with self._creation():
+            self._limits = limits(self._client.info())
             self._network = self._client.networks.create(self.host("net"), internal=True, labels=self._labels).name
 
-    def create(self, wish: Wish) -> Container:
-        """The container, with its files, not started."""
+    def create(self, spec: ContainerSpec) -> Container:
+        """Make the container with its files, without a start."""
         from docker.types import Mount
 
-        with self._being_made():
+        with self._creation():
             container = self._client.containers.create(
-                wish.image,
-                command=wish.command,
-                entrypoint=wish.entrypoint,
-                name=self.host(wish.name),
-                hostname=self.host(wish.name),
-                user=wish.user,
+                spec.image,
+                command=spec.command,
+                entrypoint=spec.entrypoint,
+                name=self.host(spec.name),
+                hostname=self.host(spec.name),
+                user=spec.user,
                 network=self._network,
                 labels=self._labels,
-                environment=dict(wish.environment),
-                # Volumes, not bind mounts: the engine may be on another machine. no_copy: what the image has in that
-                # directory is hidden, as below a mounted Secret.
-                mounts=[Mount(path, None, type="volume", no_copy=True, labels=self._labels) for path in wish.files],
-                **wish.options,
+                environment=dict(spec.environment),
+                # Volumes, not bind mounts: the engine may be on another machine. no_copy: the volume hides what the
+                # image has in that directory, as a mounted Secret does.
+                mounts=[Mount(path, None, type="volume", no_copy=True, labels=self._labels) for path in spec.files],
+                **self._limits,
+                **spec.options,
             )
-            for directory, files in wish.files.items():
+            for directory, files in spec.files.items():
                 container.put_archive(directory, _archive(files))
             return container
 
     def start(self, container: Container) -> None:
         """Start what `create` made."""
-        with self._being_made():
+        with self._creation():
             container.start()
 
     def remove(self, containers: Iterable[Container]) -> None:
-        """End these now; whoever runs something in them gets an error."""
+        """Remove these containers now; commands that run in them fail."""
         for container in containers:
             _remove(container)
 
     def close(self) -> None:
-        """Remove everything. What other threads are making right now is waited for, so that it goes too."""
+        """Remove everything. It first waits for what other threads are making, to remove that too."""
         with self._state:
             self._closed = True
             self._state.wait_for(lambda: self._making == 0, timeout=30)
@@ -120,11 +130,11 @@ class Sandbox:
             _quietly(volume.remove)
 
     def host(self, name: str) -> str:
-        """The host name of the container that a wish of this name makes; the network resolves it."""
+        """The host name of the container of this name; the network resolves it."""
         return f"mpiboot-check-{self.run}-{name}"
 
     @contextlib.contextmanager
-    def _being_made(self) -> Iterator[None]:
+    def _creation(self) -> Iterator[None]:
         with self._state:
             if self._closed:
                 raise ClosedError
@@ -137,14 +147,20 @@ class Sandbox:
                 self._state.notify_all()
 
 
-def is_engines_own(error: APIError) -> bool:
-    """Whether a container could not be made or started for a reason that has nothing to do with its image."""
-    return bool(error.is_server_error()) and "OCI runtime" not in str(error.explanation)
+def limits(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that keep a container from using up the machine, as far as this engine has them (`docker info`)."""
+    from docker.types import LogConfig
 
-
-def words_of(error: APIError) -> str:
-    """What the engine says, without the names of the parts of it that pass it on."""
-    return str(error.explanation).rpartition("container process: ")[2].removesuffix(": unknown")
+    found: dict[str, Any] = {"log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"})}
+    if engine.get("MemoryLimit"):
+        found["mem_limit"] = MEMORY
+    if engine.get("MemoryLimit") and engine.get("SwapLimit"):
+        found["memswap_limit"] = MEMORY
+    if engine.get("PidsLimit"):
+        found["pids_limit"] = PROCESSES
+    if engine.get("CpuCfsQuota"):
+        found["nano_cpus"] = min(CPUS, engine["NCPU"]) * 10**9
+    return found
 
 
 def _archive(files: Mapping[str, File]) -> bytes:
@@ -159,13 +175,13 @@ def _archive(files: Mapping[str, File]) -> bytes:
 
 
 def _remove(container: Container) -> None:
-    # v: with the anonymous volumes, which hold the keys.
+    # v removes the anonymous volumes too, which hold the keys.
     _quietly(lambda: container.remove(force=True, v=True))
 
 
 def _quietly(remove: Callable[[], object]) -> None:
     from docker.errors import NotFound
 
-    # Whoever removed it first did what was wanted.
+    # Another thread may have removed it already.
     with contextlib.suppress(NotFound):
         remove()

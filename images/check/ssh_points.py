@@ -1,4 +1,4 @@
-"""Points about sshd and ssh: are they there, and what are their effective settings?"""
+"""Points about sshd and ssh: whether the image has them, and their effective settings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ CHECKING_WORDS = frozenset({"yes", "true", "ask", "accept-new"})
 
 
 def sshd(subject: Subject) -> Answer:
-    found = subject.run("test -x /usr/sbin/sshd && /usr/sbin/sshd -V")
+    if not subject.as_root.file("/usr/sbin/sshd").is_executable:
+        return fault("no /usr/sbin/sshd")
+    found = subject.run("/usr/sbin/sshd -V")
     # The version goes to the error stream; sshd before 9.2 prints it with a complaint about -V.
-    version = next((word for word in found.words.replace(",", " ").split() if word.startswith("OpenSSH_")), "")
-    if version:
-        return ok(version)
-    return ok("/usr/sbin/sshd") if found.words else fault("no /usr/sbin/sshd")
+    version = next((word for word in found.one_line.replace(",", " ").split() if word.startswith("OpenSSH_")), "")
+    return ok(version or "/usr/sbin/sshd")
 
 
 def ssh_client(subject: Subject) -> Answer:
@@ -45,8 +45,8 @@ def ports_agree(subject: Subject) -> Answer:
     if not isinstance(server, dict) or not isinstance(client, dict):
         return _no_settings("sshd or ssh")
     if client["port"][0] in server["port"]:
-        return ok(f"both say {client['port'][0]}")
-    return fault(f"ssh calls port {client['port'][0]}, sshd listens on {', '.join(server['port'])}")
+        return ok(f"both use port {client['port'][0]}")
+    return fault(f"ssh connects to port {client['port'][0]}, sshd listens on {', '.join(server['port'])}")
 
 
 def sshd_authorized_keys(subject: Subject) -> Answer:
@@ -70,7 +70,7 @@ def sshd_passwords(subject: Subject) -> Answer:
 def sshd_penalties(subject: Subject) -> Answer:
     settings = subject.sshd
     if isinstance(settings, dict) and "persourcepenalties" not in settings:
-        return not_applicable("this sshd has none")
+        return not_applicable("this sshd has no such setting")
     return _expect(settings, "persourcepenalties", "no")
 
 
@@ -92,5 +92,5 @@ def _expect(settings: Settings | str, word: str, value: str) -> Answer:
     return ok(f"{word} {found}") if found == value else fault(f"{word} {found.split(' ')[0]}")
 
 
-def _no_settings(whose: str) -> Answer:
-    return not_checked(f"the settings of {whose} could not be read")
+def _no_settings(programs: str) -> Answer:
+    return not_checked(f"mpiboot could not read the settings of {programs}")

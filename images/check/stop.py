@@ -1,4 +1,4 @@
-"""Signals that end a check once, and by an exception, so that all its containers go."""
+"""Turns the first signal into an exception, so that a check or a build removes what it made."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def stopping_by_signal() -> Iterator[None]:
-    """Within, the first signal raises in the main thread: SystemExit with 128 + signal. Later ones are ignored.
+    """Inside the block, the first signal raises SystemExit(128 + signal) in the main thread. It ignores later signals.
 
-    So somebody who presses Ctrl-C twice does not interrupt the removal of the containers, which takes a second or two.
+    So a second Ctrl-C does not interrupt the removal of the containers, which takes a second or two.
     """
     before = {number: signal.signal(number, _stop) for number in ENDING}
     try:

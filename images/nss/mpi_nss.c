@@ -1,6 +1,6 @@
 /*
- * A name for whoever runs: the C library's user lookup answers for any uid, so that ssh, sshd and mpirun work under
- * a uid which the image never heard of, with no entrypoint, no writable file and no environment.
+ * A name for every uid: the C library's user lookup answers for the caller's own uid, so that ssh, sshd and mpirun work
+ * under a uid which the image does not know, with no entrypoint, no writable file and no environment.
  *
  *   cc -O2 -Wall -Wextra -Werror -shared -fPIC -Wl,-soname,libnss_mpi.so.2 -Wl,-z,now -o libnss_mpi.so.2 mpi_nss.c
  *
@@ -40,7 +40,7 @@ static enum stranger is_stranger(uid_t uid)
             answer = NO;
     }
     if (answer == YES && !feof(file))
-        answer = UNKNOWN; /* unreadable to the end: claiming a uid that may be somebody's would be worse than silence */
+        answer = UNKNOWN; /* unreadable to the end: claiming another user's uid would be worse than no answer */
     free(line);
     fclose(file);
     return answer;

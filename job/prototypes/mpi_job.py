@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import units
+from mpiboot.job import gpu_units
 from mpiboot.job.errors import UserError
-from mpiboot.job.prototypes.prototype import Manifests, Parameter, Prototype
+from mpiboot.job.model import OUR_USERS_SSH
+from mpiboot.job.prototypes.prototype import Manifests, Object, Parameter, Prototype
 from mpiboot.job.settings import Settings
-from mpiboot.job.trust import OUR_USERS_SSH
 
 if TYPE_CHECKING:
-    from mpiboot.job.prototypes.given import Given
+    from mpiboot.job.prototypes.parameter_values import ParameterValues
 
 IMAGE = "mpiboot/openmpi:latest"
 # In all of our images; without -n there is one rank for each slot of the hostfile.
@@ -29,7 +29,7 @@ COMMAND_PARAMETERS = (
 )  # fmt: skip
 
 
-def simple(given: Given) -> Manifests:
+def simple(given: ParameterValues) -> Manifests:
     """A job for a number of GPUs, spread over workers that each fill a node."""
     gpus, per_node = given.count("gpus"), given.count("gpusPerNode", least=1)
     workers, each = spread(gpus, per_node)
@@ -40,7 +40,7 @@ def simple(given: Given) -> Manifests:
     return Manifests((job(given, workers, each, container, {}),))
 
 
-def custom(given: Given) -> Manifests:
+def custom(given: ParameterValues) -> Manifests:
     """A job of so many workers with so many GPUs each, and maybe a volume."""
     workers, each = given.count("replicas", least=1), given.count("gpusPerReplica")
     claim = given.both("pvcName", "volumeMountPath")
@@ -55,17 +55,17 @@ def custom(given: Given) -> Manifests:
 
 def spread(gpus: int, per_node: int) -> tuple[int, int]:
     """Workers and GPUs of each."""
-    found = units.spread(gpus, per_node)
+    found = gpu_units.spread(gpus, per_node)
     if found is None:
-        raise UserError(f"--gpus {gpus} with --gpusPerNode {per_node}: {units.uneven(gpus, per_node)}")
+        raise UserError(f"--gpus {gpus} with --gpusPerNode {per_node}: {gpu_units.uneven(gpus, per_node)}")
     return found
 
 
-def version(given: Given) -> str:
+def version(given: ParameterValues) -> str:
     return given.chosen("version", VERSIONS)
 
 
-def main_container(given: Given) -> dict[str, Any]:
+def main_container(given: ParameterValues) -> dict[str, Any]:
     """The container of the launcher; without its command, that of a worker."""
     image = given.text("image") or IMAGE
     command, args = given.commas("command"), given.commas("args")
@@ -73,7 +73,7 @@ def main_container(given: Given) -> dict[str, Any]:
         command = COMPUTES_PI
     container: dict[str, Any] = {"name": given.name, "image": image}
     if Settings().is_own(image):
-        # Built and loaded by who uses them: of `latest` Kubernetes would ask a registry.
+        # Users build and load these images themselves; for the tag `latest` Kubernetes would ask a registry.
         container["imagePullPolicy"] = "IfNotPresent"
     return container | {key: words for key, words in (("command", command), ("args", args)) if words}
 
@@ -82,17 +82,17 @@ def with_gpus(container: dict[str, Any], each: int) -> dict[str, Any]:
     return {**container, "resources": {"limits": {GPU: each}}} if each else container
 
 
-def metadata(given: Given) -> dict[str, str]:
+def metadata(given: ParameterValues) -> dict[str, str]:
     return {"name": given.name, **({"namespace": given.namespace} if given.namespace else {})}
 
 
-def job(given: Given, workers: int, each: int, container: dict[str, Any], pod: dict[str, Any]) -> dict[str, Any]:
+def job(given: ParameterValues, workers: int, each: int, container: Object, pod: Object) -> Object:
     """A v2beta1 MPIJob: a rank for each GPU. The launcher has none, and the workers serve SSH."""
     serving = {key: value for key, value in container.items() if key not in ("command", "args")}
     spec: dict[str, Any] = {"slotsPerWorker": max(each, 1)}
     if Settings().is_own(container["image"]):
         spec["sshAuthMountPath"] = OUR_USERS_SSH
-    # The workers of v1alpha1 went when the launcher ended. What keeps a GPU has to.
+    # In v1alpha1 the workers are removed when the launcher ends, which frees their GPUs.
     spec["runPolicy"] = {"cleanPodPolicy": "All"}
     spec["mpiReplicaSpecs"] = {
         "Launcher": replica(1, container, pod),
@@ -105,7 +105,7 @@ def replica(count: int, container: dict[str, Any], pod: dict[str, Any]) -> dict[
     return {"replicas": count, "template": {"spec": {**pod, "containers": [container]}}}
 
 
-def old_job(given: Given, size: dict[str, int], container: dict[str, Any], pod: dict[str, Any]) -> dict[str, Any]:
+def old_job(given: ParameterValues, size: dict[str, int], container: Object, pod: Object) -> Object:
     """A v1alpha1 MPIJob: one template for both roles."""
     template = {"spec": {**pod, "containers": [container]}}
     spec = {**size, "template": template}
@@ -117,7 +117,7 @@ SIMPLE = Prototype(
     "Make an MPIJob for a number of GPUs.",
     (
         Parameter("gpus", "1", "GPUs of the job. Fewer than gpusPerNode: one worker. A multiple of it: full workers."),
-        Parameter("gpusPerNode", str(units.DEFAULT_PER_NODE), "GPUs of a full worker."),
+        Parameter("gpusPerNode", str(gpu_units.DEFAULT_PER_NODE), "GPUs of a full worker."),
         IMAGE_PARAMETER,
         *COMMAND_PARAMETERS,
     ),
@@ -132,8 +132,8 @@ CUSTOM = Prototype(
         Parameter("gpusPerReplica", "1", "GPUs of each worker; 0: none, and one rank each."),
         IMAGE_PARAMETER,
         *COMMAND_PARAMETERS,
-        Parameter("pvcName", "null", "PersistentVolumeClaim that all pods mount; goes with volumeMountPath."),
-        Parameter("volumeMountPath", "null", "Where it is mounted; goes with pvcName."),
+        Parameter("pvcName", "null", "PersistentVolumeClaim that all pods mount; requires volumeMountPath."),
+        Parameter("volumeMountPath", "null", "Path where it is mounted; requires pvcName."),
     ),
     custom,
 )

@@ -1,4 +1,4 @@
-"""The prototype openmpi: plain pods, a Service and a ConfigMap. No operator looks after them."""
+"""The prototype openmpi: plain pods, a Service and a ConfigMap, without an operator."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from mpiboot.job.prototypes import openmpi_pods as pods
 from mpiboot.job.prototypes.mpi_job import IMAGE
 from mpiboot.job.prototypes.openmpi_data import data_of
 from mpiboot.job.prototypes.prototype import Manifests, Object, Parameter, Prototype
+from mpiboot.job.read.fields import MOST_WORKERS
 from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
-    from mpiboot.job.prototypes.given import Given
+    from mpiboot.job.prototypes.parameter_values import ParameterValues
 
 WITHOUT_MEANING = ("controllerImage", "init")
 FILES = "id_rsa, id_rsa.pub and authorized_keys"
 
 
-def openmpi(given: Given) -> Manifests:
+def openmpi(given: ParameterValues) -> Manifests:
     """ConfigMap and Service, then the launcher, then the workers: what a pod needs is there before it."""
     cluster = cluster_of(given)
     data = data_of(given, cluster.namespace)
@@ -29,8 +30,8 @@ def openmpi(given: Given) -> Manifests:
     return Manifests(objects, notes(given, cluster))
 
 
-def cluster_of(given: Given) -> pods.Cluster:
-    workers = given.count("workers", least=1)
+def cluster_of(given: ParameterValues) -> pods.Cluster:
+    workers = given.count("workers", least=1, most=MOST_WORKERS)  # a manifest for each
     if fault := names.job_name_fault(given.name, workers) or names.label_fault(f"{given.name}-master"):
         raise UserError(f"NAME {given.name!r} {fault}")
     secret = given.required("secret", f"the name of a Secret with {FILES}, made with ssh-keygen")
@@ -39,7 +40,7 @@ def cluster_of(given: Given) -> pods.Cluster:
 
 
 def config_map(cluster: pods.Cluster) -> Object:
-    lines = (f"{host} slots={cluster.slots}\n" for host in cluster.hosts)
+    lines = (pods.RUNTIME.hostfile.line(host, cluster.slots) for host in cluster.hosts)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -49,7 +50,7 @@ def config_map(cluster: pods.Cluster) -> Object:
 
 
 def service(cluster: pods.Cluster) -> Object:
-    """It gives every pod a name, from the moment at which it has an address."""
+    """The Service that gives every pod a DNS name as soon as the pod has an address."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -58,24 +59,25 @@ def service(cluster: pods.Cluster) -> Object:
     }
 
 
-def notes(given: Given, cluster: pods.Cluster) -> tuple[str, ...]:
-    said = [f"Needs the Secret {cluster.secret} in the namespace {cluster.namespace}, with {FILES}."]
+def notes(given: ParameterValues, cluster: pods.Cluster) -> tuple[str, ...]:
+    lines = [f"Needs the Secret {cluster.secret} in the namespace {cluster.namespace}, with {FILES}."]
     image = given.text("image") or IMAGE
     if not Settings().is_own(image):
-        said.append(f"{image} has to hold mpiboot: mpiboot images build openmpi --base {image}")
+        build = f"mpiboot images build {pods.RUNTIME.image} --base {image} --tag TAG"
+        lines.append(f"{image} must contain mpiboot; to add it: {build}, then generate with --image TAG.")
     values = {parameter: given.text(parameter) for parameter in WITHOUT_MEANING}
     useless = [f"{key}={' '.join(value.split())}" for key, value in values.items() if value]
-    return (*said, *(f"{each} has no meaning here: mpiboot does its work." for each in useless))
+    return (*lines, *(f"{each} is not used: mpiboot does its work." for each in useless))
 
 
 OPENMPI = Prototype(
     "openmpi",
     "Make an Open MPI job of plain pods that needs no operator.",
     (
-        Parameter("image", IMAGE, "Image of all pods. It has to hold mpiboot, as all of its images do."),
-        Parameter("secret", None, f"Secret of yours with {FILES}; keys of any type."),
+        Parameter("image", IMAGE, "Image of all pods. It must contain mpiboot, as all of mpiboot's images do."),
+        Parameter("secret", None, f"Your Secret with {FILES}; keys of any type."),
         Parameter("workers", "4", "Workers."),
-        Parameter("init", "null", "Bootstrap script. mpiboot has its own: taken, and named in a comment."),
+        Parameter("init", "null", "Bootstrap script. Not used, because mpiboot has its own; a comment names it."),
         Parameter("exec", "null", "Command of the launcher, for a shell. null: sleep infinity."),
         Parameter("imagePullPolicy", "IfNotPresent", "Always, IfNotPresent or Never."),
         Parameter("imagePullSecrets", "null", "Secrets for the image's registry, separated by commas."),
@@ -85,13 +87,13 @@ OPENMPI = Prototype(
         Parameter("customResources", "null", "More limits of each worker: resource=amount, separated by commas."),
         Parameter("serviceAccountName", "null", "Service account of all pods."),
         Parameter("schedulerName", "default-scheduler", "Scheduler of all pods."),
-        Parameter("controllerImage", "null", "Image of a sidecar that mpiboot does without: taken, and named in a"
-                  " comment."),
+        Parameter("controllerImage", "null", "Image of a sidecar. Not used, because mpiboot needs none; a comment"
+                  " names it."),
         Parameter("initTimeout", "300", "Seconds to wait for the workers; then the launcher exits 124. A worker waits"
                   " as long for its launcher."),
         Parameter("nodeSelector", "null", "Labels of the workers' nodes: k=v, separated by commas."),
         Parameter("s3Secret", "null", "Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS_SESSION_TOKEN,"
-                  " AWS_DEFAULT_REGION and AWS_ENDPOINT_URL in it count as well."),
+                  " AWS_DEFAULT_REGION and AWS_ENDPOINT_URL in it are used as well."),
         Parameter("downloadDataFrom", "null", "s3://BUCKET/PREFIX to fetch into each pod before the run."),
         Parameter("downloadDataTo", "null", "Directory for it; /kubeflow/openmpi/data is there for that."),
         Parameter("uploadDataFrom", "null", "Directory of each pod to store after the run."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from mpiboot.job.prototypes.given import Given
+    from mpiboot.job.prototypes.parameter_values import ParameterValues
 
 KEYS_DIR = "/kubeflow/openmpi/s3"
 SCHEME = "s3://"
@@ -38,8 +38,8 @@ class Data:
         return found
 
 
-def data_of(given: Given, namespace: str) -> Data:
-    """The parameters, checked: a wrong address would else be found out only when the run is over."""
+def data_of(given: ParameterValues, namespace: str) -> Data:
+    """The parameters, checked now: otherwise a wrong address would fail only after the run."""
     download = given.both("downloadDataFrom", "downloadDataTo")
     upload = given.both("uploadDataFrom", "uploadDataTo")
     for pair, uri, directory, names in (

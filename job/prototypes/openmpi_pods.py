@@ -5,36 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.job import mpi
 from mpiboot.job.errors import UserError
-from mpiboot.job.pods import ISTIO
-from mpiboot.job.prototypes.given import whole
+from mpiboot.job.job_annotations import ISTIO
 from mpiboot.job.prototypes.mpi_job import IMAGE
 from mpiboot.job.prototypes.openmpi_data import KEYS_DIR
+from mpiboot.job.prototypes.parameter_values import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpiboot.job.prototypes.given import Given
     from mpiboot.job.prototypes.openmpi_data import Data
+    from mpiboot.job.prototypes.parameter_values import ParameterValues
     from mpiboot.job.prototypes.prototype import Object
 
 HOME = "/kubeflow/openmpi"
 ASSETS, SECRETS, DATA = f"{HOME}/assets", f"{HOME}/secrets", f"{HOME}/data"
 SSH_PORT = 2222
+RUNTIME = mpi.named("OpenMPI")
 # Open MPI 4's name, then 5's, where they differ.
 MCA = {
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    **dict(RUNTIME.unbound),
     "OMPI_MCA_rmaps_base_mapping_policy": "slot",
     "PRTE_MCA_rmaps_default_mapping_policy": "slot",
     "OMPI_MCA_btl_tcp_if_exclude": "lo,docker0",
     # For a shell beside the launcher; `mpiboot launch` puts its own in their place.
-    "OMPI_MCA_orte_default_hostfile": f"{ASSETS}/hostfile",
-    "PRTE_MCA_prte_default_hostfile": f"{ASSETS}/hostfile",
-    "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-    "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+    **dict.fromkeys(RUNTIME.hostfile_variables, f"{ASSETS}/hostfile"),
+    **dict.fromkeys(RUNTIME.full_names, "true"),
 }
-# A launcher has no ranks. Without this a runtime that hands out GPUs by default would give it all.
+# A launcher has no ranks. Without this, a container runtime that assigns GPUs by default gives it all of them.
 NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
@@ -79,8 +78,8 @@ class Shared:
     container: Mapping[str, Any]
 
 
-def master(given: Given, cluster: Cluster, shared: Shared, data: Data) -> Object:
-    """The launcher's pod. It is never started again: its exit code is the command's."""
+def master(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data) -> Object:
+    """The launcher's pod. It is never restarted: its exit code is the command's."""
     words = ["mpiboot", "launch", "--", "/bin/sh", "-c", unexpanded(given.exact("exec") or "sleep infinity")]
     env = {
         "MPIBOOT_HOSTFILE": f"{ASSETS}/hostfile",
@@ -95,8 +94,8 @@ def master(given: Given, cluster: Cluster, shared: Shared, data: Data) -> Object
     return pod(cluster, cluster.master, "master", shared, {"command": words, "env": variables(env)}, {})
 
 
-def worker(given: Given, cluster: Cluster, shared: Shared, data: Data, index: int) -> Object:
-    """A worker's pod: sshd, until the launcher is gone for good. It knows that by the launcher's name in DNS."""
+def worker(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data, index: int) -> Object:
+    """A worker's pod: sshd, until the launcher's name is gone from DNS."""
     name = cluster.worker(index)
     env = {
         "MPIBOOT_SSH_DIR": SECRETS,
@@ -129,7 +128,7 @@ def pod(cluster: Cluster, name: str, role: str, shared: Shared, container: Objec
     }
 
 
-def shared(given: Given, cluster: Cluster, data: Data) -> Shared:
+def shared(given: ParameterValues, cluster: Cluster, data: Data) -> Shared:
     """Image, users, accounts, volumes."""
     volumes, mounts = volumes_of(given, cluster, data)
     pulls = [{"name": name} for name in given.names("imagePullSecrets")]
@@ -146,14 +145,14 @@ def shared(given: Given, cluster: Cluster, data: Data) -> Shared:
     return Shared(spec, {"image": given.text("image") or IMAGE, "imagePullPolicy": policy, "volumeMounts": mounts})
 
 
-def security_context(given: Given) -> Object:
+def security_context(given: ParameterValues) -> Object:
     ids = {name: given.whole(name) for name in ("runAsUser", "runAsGroup")}
     groups = [whole(each, "--supplementalGroups: each", 0) for each in given.names("supplementalGroups")]
     return {**{name: number for name, number in ids.items() if number is not None},
             **({"supplementalGroups": groups} if groups else {})}  # fmt: skip
 
 
-def volumes_of(given: Given, cluster: Cluster, data: Data) -> tuple[list[Object], list[Object]]:
+def volumes_of(given: ParameterValues, cluster: Cluster, data: Data) -> tuple[list[Object], list[Object]]:
     """The user's volumes and ours, and where each is mounted."""
     theirs, mounts = given.mappings("volumes"), given.mappings("volumeMounts")
     sources: dict[str, tuple[str, Object]] = {
@@ -165,7 +164,7 @@ def volumes_of(given: Given, cluster: Cluster, data: Data) -> tuple[list[Object]
     if data.any and data.secret:
         sources["openmpi-s3"] = (KEYS_DIR, {"secret": {"secretName": data.secret, "defaultMode": 0o444}})
     taken = {str(mount.get("mountPath", "")).rstrip("/") for mount in mounts}
-    if DATA in taken:  # a volume of the user's that outlives the pods: so much the better
+    if DATA in taken:  # a volume of the user's may outlive the pods, so it is used instead
         del sources["openmpi-data"]
     check(theirs, mounts, sources, taken)
     ours = [{"name": name, **source} for name, (_, source) in sources.items()]
@@ -174,7 +173,7 @@ def volumes_of(given: Given, cluster: Cluster, data: Data) -> tuple[list[Object]
 
 
 def check(theirs: Sequence[Object], mounts: Sequence[Object], sources: Mapping[str, Any], taken: set[str]) -> None:
-    """What the API server would refuse when half of the pods are there already."""
+    """Refuse what the API server would refuse only after half of the pods exist."""
     known = [each["name"] for each in theirs]
     for name in known:
         if name in sources or known.count(name) > 1:
@@ -189,15 +188,15 @@ def check(theirs: Sequence[Object], mounts: Sequence[Object], sources: Mapping[s
             raise UserError(f"--volumeMounts: {path} is taken, choose another mountPath")
 
 
-def limits_of(given: Given) -> Object:
-    """GPUs, CPU, memory, and whatever resources a cluster has besides."""
+def limits_of(given: ParameterValues) -> Object:
+    """GPUs, CPU, memory, and other resources of the cluster."""
     gpus = given.count("gpu")
     found: Object = {name: value for name in ("cpu", "memory") if (value := given.text(name))}
     return {**({"nvidia.com/gpu": gpus} if gpus else {}), **found, **given.pairs("customResources")}
 
 
 def unexpanded(command: str) -> str:
-    """The text that reaches the shell as `command`: Kubernetes makes something else of `$(NAME)` and `$$`."""
+    """The text that Kubernetes turns into `command`: it expands `$(NAME)` and `$$`."""
     return command.replace("$", "$$") if "$$" in command or "$(" in command else command
 
 

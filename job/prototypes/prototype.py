@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.prototypes.given import Given
+    from mpiboot.job.prototypes.parameter_values import ParameterValues
 
 Object = dict[str, Any]
 
@@ -37,4 +37,4 @@ class Prototype:
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    make: Callable[[Given], Manifests]
+    make: Callable[[ParameterValues], Manifests]

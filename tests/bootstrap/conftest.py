@@ -136,7 +136,7 @@ class Job:
         worker.ends()
 
     def many(self, count: int) -> None:
-        """So many workers with one slot each, which are one sshd in truth: it listens on all addresses."""
+        """This many workers with one slot each. In truth they are one sshd, which listens on all addresses."""
         first = fresh_address().rpartition(".")[0]
         self.addresses, self.slots = [f"{first}.{number + 1}" for number in range(count)], 1
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -186,7 +186,7 @@ def openmpi(job: Job, runtime: Callable[[str], Path]) -> Job:
 
 @dataclass
 class Server:
-    """A host that is no SSH server, by what it does with each connection."""
+    """A host that is no SSH server; `handle` decides what it does with a connection."""
 
     address: str
     port: int

@@ -1,4 +1,4 @@
-"""Running mpiboot commands, what they write, and waiting for it."""
+"""Runs mpiboot commands, and waits for their output."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 PATIENCE = 60.0  # seconds: only ever used up by a test that fails
 
 
 def eventually(what: Callable[[], object], message: str = "it did not happen", patience: float = PATIENCE) -> None:
-    """Wait until it is so."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + patience
     while not what():
         assert time.monotonic() < deadline, message
         time.sleep(0.02)
+
+
+def state(pid: int) -> str:
+    """The letter of a process's state, as Z for one that ended and was not collected; empty if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 @dataclass
@@ -52,7 +60,7 @@ class Process:
         )
 
     def ends(self) -> int:
-        """Its exit code, as shells count."""
+        """Its exit code, as shells report it."""
         try:
             code = self.popen.wait(PATIENCE)
         except subprocess.TimeoutExpired:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.checkin.authority import Credentials
-from mpiboot.checkin.picture import Pod, View
+from mpiboot.checkin.roster import Pod, View
 from mpiboot.checkin.server import CheckinServer
 from tests.bootstrap.conftest import PORT
 from tests.bootstrap.processes import eventually
@@ -50,7 +50,7 @@ class Operator:
     url: str
 
     def pods(self, **pods: Pod) -> None:
-        """What the watch tells: `w0=Pod(...)`."""
+        """The pods, as the operator's watch reports them: `w0=Pod(...)`."""
         self.authority.pods = {int(name[1:]): pod for name, pod in pods.items()}
         view = self.authority.view(JOB)
         assert view
@@ -101,7 +101,7 @@ def test_workers_that_check_in_are_all_a_launcher_needs(job: Job, operator: Oper
     start(job, operator, 1)
     assert launcher.ends() == 0, launcher.stderr
     assert "2 of 2 workers ready" in launcher.stderr
-    assert "Connection closed" not in job.workers[0].stderr  # it was not even probed
+    assert "Connection closed" not in job.workers[0].stderr  # it was not even update_from_probe
 
 
 def test_a_pod_that_waits_for_a_machine_is_reported_and_not_timed(job: Job, operator: Operator) -> None:
@@ -162,7 +162,7 @@ def test_an_elastic_job_follows_the_stream(job: Job, operator: Operator) -> None
 
 
 def test_a_worker_that_checked_in_and_answers_no_more_is_taken_off_the_list(job: Job, operator: Operator) -> None:
-    """As one whose network is cut: its pod runs, and nobody tells that it is gone."""
+    """Like a worker whose network is cut: its pod runs, and no source reports that it is gone."""
     launcher = launch(job, operator, "sleep", "600", options=("--min-workers", 1))
     start(job, operator, 0)
     start(job, operator, 1)
@@ -179,7 +179,7 @@ def test_a_worker_that_checked_in_and_answers_no_more_is_taken_off_the_list(job:
 
 
 def test_without_a_server_dns_and_probes_do(job: Job) -> None:
-    """The check-in is gone or was never there; the file still tells."""
+    """The check-in is gone or never existed; the address file still works."""
     job.start(0, 1)
     with socket.create_server(("127.0.0.1", 0)) as free:
         nowhere = f"http://127.0.0.1:{free.getsockname()[1]}"

@@ -100,7 +100,7 @@ def pod(
     image: Callable[[str], str],
     session_keys: Keys,
 ) -> Iterator[Pod]:
-    """Keys and files are there; no container runs yet. May be asked for an image, and for whom to log in as."""
+    """A job with keys and files; no container runs yet. A test may choose the image and the SSH user."""
     runtime, user = getattr(request, "param", ("openmpi", ""))
     name = f"mpiboot-bootstrap-{secrets.token_hex(4)}"
     for number in range(256):
@@ -108,7 +108,7 @@ def pod(
         try:
             pool = IPAMPool(subnet=f"{subnet}.0/24")
             docker_engine.networks.create(name, ipam=IPAMConfig(pool_configs=[pool]), internal=True)
-        except APIError:  # somebody else has it
+        except APIError:  # another network has this range
             continue
         break
     made = Pod(docker_engine, image(runtime), user, session_keys, name, subnet)
@@ -133,7 +133,7 @@ def says(container: Container, text: str) -> None:
 
 
 @pytest.mark.parametrize(("options", "uid"), [({}, "1000"), (HARDENED, "12345"), ({"user": "0"}, "0")])
-def test_ranks_run_on_both_workers_as_whoever_they_are(pod: Pod, options: dict[str, Any], uid: str) -> None:
+def test_ranks_run_on_both_workers_as_any_user(pod: Pod, options: dict[str, Any], uid: str) -> None:
     workers = [pod.start("worker", number, **options) for number in (0, 1)]
     launcher = pod.start("launcher", 5, "mpirun", "-n", "4", "sh", "-c", WHERE, **options)
     assert launcher.wait(timeout=120)["StatusCode"] == 0, log(launcher)
@@ -161,7 +161,7 @@ def test_a_launcher_that_is_root_logs_in_as_the_workers_user(pod: Pod) -> None:
 
 
 def test_banner_reads_do_not_lock_a_launcher_out(pod: Pod) -> None:
-    """sshd from 9.8 on punishes who connects and does not log in, unless it is told not to."""
+    """sshd from 9.8 on locks out clients that connect and do not log in, unless an option forbids it."""
     worker = pod.start("worker", 0)
     says(worker, "SSH listens")
     script = (
@@ -184,7 +184,7 @@ def test_mpirun_works_in_a_shell_beside_the_launcher(pod: Pod) -> None:
     assert all(done.output.decode().splitlines().count(hostname(worker)) == 2 for worker in workers), done.output
 
 
-def test_process_1_hands_on_signals_and_ends_at_once(pod: Pod) -> None:
+def test_process_1_forwards_signals_and_ends_at_once(pod: Pod) -> None:
     workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
     script = "mpirun -n 2 sh -c 'echo rank is here; exec sleep 600'; echo not reached"
     launcher = pod.start("launcher", 5, "sh", "-c", script, **HARDENED)
@@ -208,7 +208,7 @@ def test_process_1_collects_orphans(pod: Pod) -> None:
     eventually(lambda: not [row for row in launcher.top(ps_args="-eo pid,stat,args")["Processes"] if row[1][0] == "Z"])
 
 
-def test_the_cause_of_a_failure_is_left_where_kubernetes_looks(pod: Pod) -> None:
+def test_the_cause_of_a_failure_is_the_termination_message(pod: Pod) -> None:
     script = "touch /dev/termination-log; mpiboot launch --init-timeout 1 -- true; echo $?; cat /dev/termination-log"
     launcher = pod.start("launcher", 5, user="0", entrypoint=["sh", "-c", script])
     assert launcher.wait(timeout=60)["StatusCode"] == 0

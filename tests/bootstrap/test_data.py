@@ -1,4 +1,4 @@
-"""Data in before the run and out after it, from and to a real S3 server; and every way in which that goes wrong."""
+"""Downloads before the run and uploads after it, with a real S3 server; and every way in which they fail."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_single_object_and_a_whole_bucket_can_be_fetched(job: Job, store: Stor
 
 def test_what_cannot_be_fetched_ends_the_launch_with_74_before_anything_else(job: Job, store: Store,
                                                                             tmp_path: Path) -> None:
-    for uri, reason in (("s3://bucket/nothing", "cannot fetch s3://bucket/nothing: there is nothing of that name"),
+    for uri, reason in (("s3://bucket/nothing", "cannot fetch s3://bucket/nothing: the bucket has no object"),
                         ("s3://no-such-bucket/x", "cannot fetch s3://no-such-bucket/x: An error occurred (No")):
         launch = job.launch("true", options=fetching(uri, tmp_path / "data", store))
         assert launch.ends() == 74
@@ -72,7 +72,7 @@ def test_an_object_cannot_leave_its_directory(job: Job, store: Store, tmp_path: 
     assert "its name leads out of" in launch.stderr
 
 
-def test_the_commands_failure_is_told_before_that_of_the_data(job: Job, store: Store, tmp_path: Path) -> None:
+def test_the_commands_failure_is_logged_before_that_of_the_data(job: Job, store: Store, tmp_path: Path) -> None:
     job.start(0, 1)
     (tmp_path / "out").write_text("x")
     for command, code in (("true", 74), ("false", 1)):
@@ -120,7 +120,7 @@ def test_half_a_pair_is_refused(job: Job) -> None:
 
 
 def test_a_worker_has_its_data_before_ssh_listens_and_stores_its_own(job: Job, store: Store, tmp_path: Path) -> None:
-    """All of a job that nobody else looks after: the workers end when the launcher says that it has done its work."""
+    """A whole job without an operator: the workers end when the launcher has ended its command."""
     store.put("shared/a", "for each")
     for index in (0, 1):
         here = tmp_path / f"worker-{index}"
@@ -134,5 +134,5 @@ def test_a_worker_has_its_data_before_ssh_listens_and_stores_its_own(job: Job, s
     assert launch.ends() == 0, launch.stderr
     for index, worker in job.workers.items():
         assert worker.ends() == 0, worker.stderr
-        assert "the launcher has done its work; this worker ends" in worker.stderr
+        assert "the launcher has ended; this worker ends" in worker.stderr
         assert store.get(f"ends/worker-{index}/copy") == "for each"

@@ -1,4 +1,4 @@
-"""Elastic jobs: who is listed, what is said of it, and what is refused before anything starts."""
+"""Elastic jobs: the list of hosts, its log lines, and what is refused before the command starts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap import discovery, horovod
-from mpiboot.bootstrap.members import change
+from mpiboot.bootstrap.elastic import discovery, horovod
+from mpiboot.bootstrap.elastic.live_hosts import change
 from mpiboot.ssh.banner import GREETING
 from tests.bootstrap.conftest import PORT, write_keys
 from tests.bootstrap.processes import eventually
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.bootstrap.conftest import Job, Server
 
 NAMES = [f"pi-worker-{number}.pi.default.svc" for number in range(4)]
-# Who polls a script once in a while, as horovodrun does, and says what is new in its answer.
+# Polls a script like horovodrun, and prints its answer when it changes.
 POLL = """
 before=
 while :; do
@@ -48,7 +48,7 @@ def test_a_change_is_one_line() -> None:
     assert change(NAMES[:2], NAMES[1:3], {NAMES[0]: "refused"}) == "2 -> 2 workers: + worker-2, - worker-0 (refused)"
 
 
-def test_workers_that_come_and_go_are_listed_and_told_once(job: Job) -> None:
+def test_workers_that_come_and_go_are_listed_and_logged_once(job: Job) -> None:
     finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
     job.start(0, 1)
     job.tell(0)
@@ -68,7 +68,7 @@ def test_workers_that_come_and_go_are_listed_and_told_once(job: Job) -> None:
 
 
 def relay(serve: Callable[..., Server], target: str, sent: list[int]) -> str:
-    """An address from which all goes to a worker and back; `sent`: how much each client had to say."""
+    """An address that relays to a worker; `sent`: the number of bytes from each client."""
 
     def pass_on(client: socket.socket) -> None:
         count = 0
@@ -117,7 +117,7 @@ def test_a_worker_that_comes_is_listed_once_its_host_key_was_seen(
     behind, job.addresses[1] = job.addresses[1], relayed
     job.tell(0, 1)
     greeting = len(GREETING)
-    eventually(lambda: any(count > greeting for count in sent), "nobody looked at its key")
+    eventually(lambda: any(count > greeting for count in sent), "its key was not checked")
     job.stop(1)
     job.addresses[1] = behind
     job.start(1)
@@ -126,7 +126,7 @@ def test_a_worker_that_comes_is_listed_once_its_host_key_was_seen(
     before = len(sent)
     eventually(
         lambda: len(sent) >= before + 2 and max(sent[-2:]) <= greeting,
-        "nobody looks at it, or every look is at its key",
+        "it is not probed, or every probe checks its key",
     )
     end.touch()
     assert launch.ends() == 0
@@ -198,7 +198,7 @@ def test_a_shell_may_make_the_script_that_it_names(job: Job) -> None:
         (("-np", "1", "--min-np", "2"), "-np 1 is less than --min-np 2"),
     ],
 )
-def test_numbers_that_cannot_be_are_refused_at_once(job: Job, words: tuple[str, ...], fault: str) -> None:
+def test_impossible_numbers_are_refused_at_once(job: Job, words: tuple[str, ...], fault: str) -> None:
     launch = job.launch("true", *words, "--host-discovery-script", "/etc/mpi/discover_hosts.sh")
     assert launch.ends() == 2
     assert fault in launch.stderr
@@ -226,7 +226,7 @@ def test_a_job_that_can_start_but_not_begin_to_train_says_so(job: Job) -> None:
     assert "-np 6 needs 3 workers, but the job has 2 workers with 2 slots each; waiting for it" in launch.stderr
 
 
-def test_what_a_user_says_to_horovodrun_stays() -> None:
+def test_options_of_the_user_for_horovodrun_stay() -> None:
     plain = ("/opt/bin/horovodrun", "-np", "2", "python", "train.py")
     defaults = ("--blacklist-cooldown-range", "5", "20", "--slots-per-host", "4")
     interface = ("--network-interface", "eth0")

@@ -30,7 +30,7 @@ def test_open_mpi_starts_all_daemons_from_the_launcher(job: Job, runtime: Callab
 
 
 def test_a_tree_would_have_failed(job: Job, runtime: Callable[[str], Path]) -> None:
-    """Who asks for one gets it: the test above proves something only if this one fails."""
+    """A user can ask for a tree: the test above proves something only if this launch fails."""
     job.runtime = runtime("openmpi")
     job.many(7)
     launch = job.launch("mpirun", "-n", 7, "sh", "-c", WHERE, env={**NARROW, "PRTE_MCA_plm_ssh_no_tree_spawn": "0"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap import reaper
+from mpiboot.bootstrap.process import reaper
 from tests.bootstrap.conftest import write_keys
 from tests.bootstrap.processes import eventually
 
@@ -68,6 +68,9 @@ def test_a_rank_that_fails_fails_the_launch_with_its_code(openmpi: Job) -> None:
         (("sh", "-c", "exit 0"), 0),
         (("sh", "-c", "exit 3"), 3),
         (("sh", "-c", "kill -9 $$"), 137),
+        (("sh", "-c", "kill -55 $$"), 183),
+        (("sh", "-c", "exit 163"), 163),
+        (("sh", "-c", "exit 192"), 192),
         (("no-such-program",), 127),
         (("./no-such-program",), 127),
         (("/etc/passwd",), 126),
@@ -110,7 +113,7 @@ ANNOUNCE = (
     "print('here', flush=True)\n"
     "while True: signal.pause()\n"
 )
-# A file for each rank, because an mpirun that was told to end passes no more output on. Each stays until all have
+# A file for each rank, because an mpirun that is ending forwards no more output. Each rank stays until all have
 # theirs: Open MPI 5 sends SIGKILL to the ranks of a host as soon as one of them has ended.
 SAVE = (
     "import os, pathlib, signal, sys, time\n"

@@ -1,4 +1,4 @@
-"""Ranks that all run on the launcher: told loudly when it is so, and never when it is not."""
+"""Ranks that all run on the launcher: the launcher warns of them, and never without a reason."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap.hostfile import Entry
-from mpiboot.bootstrap.placement import Placement, Seen, Slots, at_the_end, on_purpose, ranks_asked_for, slots_of
+from mpiboot.bootstrap.hosts import Entry
+from mpiboot.bootstrap.run.placement import (
+    Placement,
+    RunningMpirun,
+    Slots,
+    at_the_end,
+    on_purpose,
+    ranks_asked_for,
+    slots_of,
+)
 
 if TYPE_CHECKING:
     from tests.bootstrap.conftest import Job
@@ -20,10 +28,10 @@ LOUD = "WARNING: all 4 ranks run on the launcher, though other hosts have 4 slot
 
 def judged(ranks: int, contacts: tuple[int, ...] = (0, 0), slots: Slots = FOUR, *argv: str) -> str:
     placement = Placement(slots)
-    seen = [Seen(7, argv or ("mpirun", "-n", str(ranks), "p"), ranks)]
-    placement.judge([], 0, 0.0)
-    placement.judge(seen, contacts[0], 1.0)
-    return placement.judge(seen, contacts[1], 2.0)
+    seen = [RunningMpirun(7, argv or ("mpirun", "-n", str(ranks), "p"), ranks)]
+    placement.warning([], 0, 0.0)
+    placement.warning(seen, contacts[0], 1.0)
+    return placement.warning(seen, contacts[1], 2.0)
 
 
 def test_ranks_here_and_no_contact_is_wrong() -> None:
@@ -35,7 +43,7 @@ def test_a_contact_makes_it_right() -> None:
     assert judged(4, (0, 1)) == ""
 
 
-def test_one_rank_is_nobodys_business() -> None:
+def test_one_rank_on_the_launcher_is_fine() -> None:
     assert judged(1) == ""
     assert judged(0) == ""
 
@@ -45,19 +53,19 @@ def test_a_launcher_with_slots_may_use_them() -> None:
     assert judged(3, (0, 0), FOUR._replace(own=2)) != ""
 
 
-def test_a_glimpse_is_not_enough() -> None:
+def test_a_short_moment_is_not_enough() -> None:
     """Between the first rank here and the first ssh there may be a moment."""
     placement = Placement(FOUR)
-    assert placement.judge([Seen(7, ("mpirun",), 4)], 0, 1.0) == ""
-    assert placement.judge([Seen(7, ("mpirun",), 4)], 0, 1.1) == ""
+    assert placement.warning([RunningMpirun(7, ("mpirun",), 4)], 0, 1.0) == ""
+    assert placement.warning([RunningMpirun(7, ("mpirun",), 4)], 0, 1.1) == ""
 
 
-def test_a_second_mpirun_does_not_profit_from_the_first_ones_contacts() -> None:
+def test_contacts_of_the_first_mpirun_do_not_count_for_the_second() -> None:
     placement = Placement(FOUR)
-    assert placement.judge([Seen(7, ("mpirun",), 2)], 2, 1.0) == ""
-    second = [Seen(8, ("mpirun",), 4)]
-    placement.judge(second, 2, 5.0)
-    assert placement.judge(second, 2, 6.0) != ""
+    assert placement.warning([RunningMpirun(7, ("mpirun",), 2)], 2, 1.0) == ""
+    second = [RunningMpirun(8, ("mpirun",), 4)]
+    placement.warning(second, 2, 5.0)
+    assert placement.warning(second, 2, 6.0) != ""
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_a_second_mpirun_does_not_profit_from_the_first_ones_contacts() -> None:
         ("mpirun -n 4 p -host localhost", True),
     ],
 )
-def test_who_says_where_to_run_gets_it(line: str, purpose: bool) -> None:
+def test_a_command_line_may_choose_its_hosts(line: str, purpose: bool) -> None:
     assert on_purpose(line.split(), FOUR.workers) is purpose
 
 
@@ -103,7 +111,7 @@ def test_ranks_are_counted_from_the_command_line(line: str, ranks: int | None) -
 def test_an_mpirun_too_quick_to_be_seen_is_judged_at_the_end(
     line: str, contacts: int, code: int, hydra: bool, wrong: bool
 ) -> None:
-    assert bool(at_the_end(line.split(), FOUR, contacts, code, hydra=hydra)) is wrong
+    assert bool(at_the_end(line.split(), FOUR, contacts, code, fills_slots=not hydra)) is wrong
 
 
 def test_slots_are_counted_by_side() -> None:
@@ -111,7 +119,7 @@ def test_slots_are_counted_by_side() -> None:
     assert slots_of(entries, "pi-launcher") == Slots(1, 5, ("w0", "w1"))
 
 
-def test_an_overlooked_hostfile_is_told_loudly(openmpi: Job) -> None:
+def test_an_overlooked_hostfile_is_warned_of(openmpi: Job) -> None:
     launch = openmpi.launch(*IGNORED, "-n", 4, "sleep", 2)
     launch.says(LOUD)
     assert launch.ends() == 0
@@ -146,7 +154,7 @@ def test_a_job_that_is_over_at_once_is_judged_as_well(openmpi: Job) -> None:
         ("mpirun", "-n", "4", "sleep", "1"),
     ],
 )
-def test_nothing_is_said_where_nothing_is_wrong(openmpi: Job, command: tuple[str, ...]) -> None:
+def test_a_correct_placement_is_not_warned_of(openmpi: Job, command: tuple[str, ...]) -> None:
     launch = openmpi.launch(*command, options=("--strict-placement",))
     assert launch.ends() == 0, launch.stderr
     assert "run on the launcher" not in launch.stderr

@@ -1,4 +1,4 @@
-"""What the start of process 1 does not do, and what a terminal sees of it."""
+"""What the start of process 1 does not import, and how a launch behaves on a terminal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,21 @@ if TYPE_CHECKING:
 SLOW = {"asyncio", "click", "paramiko", "subprocess", "dataclasses", "inspect", "logging", "shutil", "argparse", "json"}
 
 
-def imported(errors: str) -> set[str]:
+# Modules of the project that each start imports: every one costs a quarter of a millisecond.
+MOST_OF_A_LAUNCH, MOST_OF_A_WORKER = 43, 21
+
+
+def modules(errors: str) -> set[str]:
     lines = (line for line in errors.splitlines() if line.startswith("import time:"))
-    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def imported(errors: str) -> set[str]:
+    return {name.partition(".")[0] for name in modules(errors)}
+
+
+def of_the_project(errors: str) -> list[str]:
+    return sorted(name for name in modules(errors) if name.partition(".")[0] == "mpiboot")
 
 
 def test_a_launch_imports_nothing_slow_before_its_command(job: Job) -> None:
@@ -32,6 +44,7 @@ def test_a_launch_imports_nothing_slow_before_its_command(job: Job) -> None:
     before = launch.stderr.partition("command runs")[0]
     assert "mpiboot" in imported(before)
     assert imported(before) & SLOW == set()
+    assert len(of_the_project(before)) <= MOST_OF_A_LAUNCH, of_the_project(before)
 
 
 def test_a_worker_imports_nothing_slow_before_its_sshd(job: Job) -> None:
@@ -39,6 +52,7 @@ def test_a_worker_imports_nothing_slow_before_its_sshd(job: Job) -> None:
     before = job.workers[0].stderr.partition("Server listening")[0]
     assert "mpiboot" in imported(before)
     assert imported(before) & (SLOW | {"socket", "threading", "selectors"}) == set()
+    assert len(of_the_project(before)) <= MOST_OF_A_WORKER, of_the_project(before)
 
 
 def on_a_terminal(job: Job, program: str, typed: bytes, after: str) -> tuple[int, str]:
@@ -62,7 +76,7 @@ def on_a_terminal(job: Job, program: str, typed: bytes, after: str) -> tuple[int
 
 
 def test_ctrl_c_reaches_the_command_once(job: Job) -> None:
-    """An mpirun that gets it twice gives up the orderly end."""
+    """An mpirun that gets it twice does not end its ranks in order."""
     program = (
         "import os, signal, time\n"
         "times = []\n"
@@ -94,6 +108,6 @@ def test_a_wrong_option_is_one_line(job: Job, command: str) -> None:
 def test_a_launch_without_a_command_says_what_to_type(job: Job) -> None:
     launch = job.run("launch")
     assert launch.ends() == 2
-    assert "nothing to run; say what: mpiboot launch" in launch.stderr
+    assert "no command to run; write it after the options: mpiboot launch" in launch.stderr
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap import addresses, environment, hostfile, interface, names, runtime, termination
-from mpiboot.bootstrap import exit as ending
-from mpiboot.bootstrap.addresses import AddressFile, Place
-from mpiboot.bootstrap.hostfile import Entry, HostfileError
-from mpiboot.bootstrap.resolver import look_up
+from mpiboot.bootstrap import exit_codes
+from mpiboot.bootstrap.hosts import Endpoint, Entry
+from mpiboot.bootstrap.process import reaper, termination
+from mpiboot.bootstrap.run import environment, hostfile
+from mpiboot.bootstrap.wait import addresses, resolver
+from mpiboot.bootstrap.wait.addresses import AddressFile
+from mpiboot.bootstrap.wait.resolver import look_up
+from mpiboot.job import mpi
+from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
         ("", []),
     ],
 )
-def test_hostfiles_of_every_dialect_are_read(text: str, entries: list[tuple[str, int]]) -> None:
+def test_hostfiles_of_every_form_are_read(text: str, entries: list[tuple[str, int]]) -> None:
     assert hostfile.parse(text, "f") == tuple(Entry(*entry) for entry in entries)
 
 
@@ -47,15 +52,15 @@ def test_hostfiles_of_every_dialect_are_read(text: str, entries: list[tuple[str,
     ],
 )
 def test_a_line_that_is_no_host_is_named(text: str, message: str) -> None:
-    with pytest.raises(HostfileError) as error:
+    with pytest.raises(UserError) as error:
         hostfile.parse(text, "f")
     assert str(error.value) == message
 
 
-def test_hostfiles_are_written_in_either_dialect() -> None:
+def test_hostfiles_are_written_in_either_form() -> None:
     entries = (Entry("a.b", 2), Entry("fe80::1", 1))
-    assert hostfile.render(entries, "openmpi") == "a.b slots=2\nfe80::1 slots=1\n"
-    assert hostfile.render(entries, "hydra") == "a.b:2\n[fe80::1]:1\n"
+    assert hostfile.render(entries, mpi.SLOTS) == "a.b slots=2\nfe80::1 slots=1\n"
+    assert hostfile.render(entries, mpi.COLONS) == "a.b:2\n[fe80::1]:1\n"
 
 
 @pytest.mark.parametrize(
@@ -68,11 +73,12 @@ def test_the_launchers_own_line_goes_by_the_name_it_has_itself(name: str, own: b
     assert entries == (Entry("pi-launcher" if own else name, 1),)
 
 
-def test_addresses_are_read_and_what_is_wrong_is_told() -> None:
+def test_addresses_are_read_and_mistakes_are_reported() -> None:
     good = "# names\na 10.0.0.1\nb 10.0.0.2 22 root # c\nc fe80::1 2222\n"
     text = f"{good}d nowhere\ne 10.0.0.3 0\nf\ng 1.2.3.4 1 u more\n"
-    places, problems = addresses.parse(text)
-    assert places == {"a": Place("10.0.0.1"), "b": Place("10.0.0.2", 22, "root"), "c": Place("fe80::1", 2222)}
+    endpoints, problems = addresses.parse(text)
+    second = Endpoint("10.0.0.2", 22, "root")
+    assert endpoints == {"a": Endpoint("10.0.0.1"), "b": second, "c": Endpoint("fe80::1", 2222)}
     assert problems == [
         "5: 'nowhere' is not an IP address",
         "6: '0' is not a port",
@@ -89,16 +95,16 @@ def test_a_file_of_addresses_is_read_again_only_if_it_changed(tmp_path: Path) ->
     assert file.changed() == {}
     assert file.changed() is None
     path.write_text("a 10.0.0.1\n")
-    assert file.changed() == {"a": Place("10.0.0.1")}
+    assert file.changed() == {"a": Endpoint("10.0.0.1")}
     assert file.changed() is None
     beside = tmp_path / "new"
     beside.write_text("a 10.0.0.2\n")
     beside.replace(path)
-    assert file.changed() == {"a": Place("10.0.0.2")}
+    assert file.changed() == {"a": Endpoint("10.0.0.2")}
     path.unlink()
     assert file.changed() is None
     path.write_text("a 10.0.0.3\n")
-    assert file.changed() == {"a": Place("10.0.0.3")}
+    assert file.changed() == {"a": Endpoint("10.0.0.3")}
 
 
 CLUSTER = ("ns.svc.cluster.local", "svc.cluster.local", "cluster.local")
@@ -115,13 +121,13 @@ CLUSTER = ("ns.svc.cluster.local", "svc.cluster.local", "cluster.local")
         ("host.example.org", ("example.org",), ["host.example.org.", "host.example.org"]),
     ],
 )
-def test_names_are_asked_as_absolute_ones_first(name: str, search: tuple[str, ...], asked: list[str]) -> None:
-    assert list(names.questions(name, search)) == asked
+def test_absolute_names_are_resolved_first(name: str, search: tuple[str, ...], asked: list[str]) -> None:
+    assert list(resolver.questions(name, search)) == asked
 
 
 def test_the_last_search_line_counts() -> None:
-    assert names.search_list("nameserver 1.1.1.1\ndomain a\nsearch b c\n") == ("b", "c")
-    assert names.search_list("") == ()
+    assert resolver.parse_search_list("nameserver 1.1.1.1\ndomain a\nsearch b c\n") == ("b", "c")
+    assert resolver.parse_search_list("") == ()
 
 
 def test_a_name_of_this_machine_is_looked_up() -> None:
@@ -132,12 +138,12 @@ def test_a_name_of_this_machine_is_looked_up() -> None:
 
 
 SETTING = environment.Setting(
-    ssh_config="/run/ssh_config", shim="/run/bin/ssh", openmpi_hostfile="/run/o", hydra_hostfile="/run/h",
+    ssh_config="/run/ssh_config", shim="/run/bin/ssh", hostfiles={"slots": "/run/o", "colons": "/run/h"},
     hostfile="/run/o", given_hostfile="/etc/mpi/hostfile", live="", interface="eth0", ranks_a_host="2", root=False,
 )  # fmt: skip
 
 
-def test_every_mpi_is_told_where_its_hosts_are() -> None:
+def test_every_mpi_gets_the_hostfile() -> None:
     made = environment.build({"PATH": "/bin"}, SETTING, ())
     for name in ("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"):
         assert made[name] == "/run/o"
@@ -164,7 +170,7 @@ def test_what_a_user_set_stays_and_what_the_plan_set_is_replaced() -> None:
 
 
 def test_a_job_without_hosts_gets_no_hostfile() -> None:
-    made = environment.build({}, SETTING._replace(openmpi_hostfile="", hydra_hostfile="", hostfile=""), ())
+    made = environment.build({}, SETTING._replace(hostfiles={}, hostfile=""), ())
     assert not {name for name in made if "HOST" in name.upper() and "FILE" in name.upper()}
 
 
@@ -179,7 +185,7 @@ def test_variables_are_forwarded_by_name_or_beginning_and_secrets_never() -> Non
 
 
 def test_no_list_keeps_users_of_open_mpi_4_from_minus_x_unless_it_was_asked_for() -> None:
-    older = SETTING._replace(list_beside_x=False)
+    older = SETTING._replace(sets_forward_list=False)
     environ = {"PATH": "/bin", "LD_LIBRARY_PATH": "/l", "X": "1"}
     assert "OMPI_MCA_mca_base_env_list" not in environment.build(environ, older, ())
     assert environment.build(environ, older, ("X",))["OMPI_MCA_mca_base_env_list"] == "X;PATH;LD_LIBRARY_PATH"
@@ -194,34 +200,49 @@ def test_no_list_keeps_users_of_open_mpi_4_from_minus_x_unless_it_was_asked_for(
         ("mpirun (Open MPI) 4.1.4\n", "Open MPI 4.1.4"),
         ("HYDRA build details:\n    Version:                                 4.2.1\n", "MPICH 4.2.1"),
         ("Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b)\n", "Intel MPI 2021.18.1"),
-        ("something else", "no known MPI"),
+        ("something else", "None"),
     ],
 )
-def test_a_runtime_is_known_by_its_own_words(text: str, told: str) -> None:
-    assert str(runtime.identify(text)) == told
+def test_a_runtime_is_known_by_its_version_output(text: str, told: str) -> None:
+    assert str(mpi.identify(text)) == told
 
 
 def test_the_interface_to_a_worker_is_found() -> None:
-    assert interface.towards("127.0.1.7") == "lo"
-    assert interface.towards("not an address") == ""
+    assert environment.interface_towards("127.0.1.7") == "lo"
+    assert environment.interface_towards("not an address") == ""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("192.0.2.1", 9))
         except OSError:
             return  # this machine has no network
-    assert interface.towards("192.0.2.1") in {name for _, name in socket.if_nameindex()} - {"lo"}
+    assert environment.interface_towards("192.0.2.1") in {name for _, name in socket.if_nameindex()} - {"lo"}
 
 
-@pytest.mark.parametrize(
-    ("code", "line"),
-    [(0, ""), (3, "mpirun exited with code 3"), (137, "mpirun ended by SIGKILL (exit 137)"),
-     (128 + signal.SIGTERM, "mpirun ended by SIGTERM (exit 143)"), (255, "mpirun exited with code 255")],
-)  # fmt: skip
-def test_the_last_line_says_how_it_ended(code: int, line: str) -> None:
-    assert ending.of_command(["/usr/bin/mpirun", "-n", "4"], code) == line
+LIKELY = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+          11: "SIGSEGV", 15: "SIGTERM", 24: "SIGXCPU"}  # fmt: skip
 
 
-def test_last_words_go_where_they_are_read_and_nowhere_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", range(256))
+def test_the_last_line_of_a_program_that_exits_names_its_code_and_claims_no_signal(code: int) -> None:
+    """183 is Open MPI's for a program that it does not find, and 192 may be a program's own."""
+    likely = f" (128 + {LIKELY[code - 128]})" if code - 128 in LIKELY else ""
+    line = f"mpirun exited with code {code}{likely}" if code else ""
+    assert exit_line(code << 8) == line
+
+
+@pytest.mark.parametrize("number", range(1, 65))
+def test_the_last_line_of_a_program_that_a_signal_ended_names_the_signal(number: int) -> None:
+    names = {member.value: member.name for member in signal.Signals}
+    assert exit_line(number) == f"mpirun ended by {names.get(number, f'signal {number}')} (exit {128 + number})"
+
+
+def exit_line(status: int) -> str:
+    """The last line for what `waitpid` reports of a command."""
+    ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return exit_codes.of_command(["/usr/bin/mpirun", "-n", "4"], reaper.exit_code(status), ended_by)
+
+
+def test_the_termination_message_is_written_where_its_file_exists(tmp_path: Path) -> None:
     path = tmp_path / "termination-log"
     termination.write("lost", str(path))
     assert not path.exists()

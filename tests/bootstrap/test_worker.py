@@ -1,4 +1,4 @@
-"""`mpiboot worker`: as root and as somebody else, with good keys and bad ones, hardened, and told to end."""
+"""`mpiboot worker`: as root and as another user, with good and bad keys, hardened, and ended by signals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap import reaper
+from mpiboot.bootstrap.process import reaper
 from tests.bootstrap.conftest import PORT
-from tests.bootstrap.processes import eventually
+from tests.bootstrap.processes import eventually, state
 from tests.conftest import missing
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_a_worker_that_mounts_nothing_has_its_keys_in_variables_and_keeps_them_t
 
 
 def as_other(job: Job) -> None:
-    """From here on workers run as another user, who can read the keys and write only in a directory of its own."""
+    """From here on workers run as another user. It can read the keys, and write only in a directory of its own."""
     if os.geteuid() != 0:
         missing("root, to start a worker as another user", "sudo make test")
     for path in (*job.keys.worker.parents, job.keys.worker, *job.keys.worker.iterdir()):
@@ -115,7 +115,7 @@ def test_it_runs_as_another_user_without_capabilities(job: Job, tmp_path: Path) 
     worker = job.run(*other_user(job, *where), program=())
     worker.says("SSH listens")
     done = ssh(job, "id -u", 0, "-l", "games")
-    # The shell of a system's user lets nobody work there: that the key was accepted is what matters.
+    # The shell of a system user refuses commands. What matters is that sshd accepted the key.
     assert "Accepted publickey for games" in worker.stderr, done.stderr
     worker.kill()
     assert worker.ends() == 128 + signal.SIGTERM
@@ -153,7 +153,7 @@ def test_root_without_the_capabilities_of_a_login_says_so(job: Job) -> None:
     assert "root without the capabilities SETGID, SETUID, SYS_CHROOT cannot serve SSH logins" in worker.stderr
 
 
-def test_a_key_that_is_none_ends_with_sshds_own_words(job: Job, tmp_path: Path) -> None:
+def test_a_malformed_key_ends_with_sshds_own_message(job: Job, tmp_path: Path) -> None:
     odd = tmp_path / "odd"
     odd.mkdir()
     (odd / "authorized_keys").write_text("x")
@@ -172,7 +172,7 @@ def test_a_port_in_use_is_named(job: Job) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_cleanly_when_told_to(job: Job, number: int) -> None:
+def test_a_signal_ends_it_cleanly(job: Job, number: int) -> None:
     job.start(0)
     worker = job.workers[0]
     worker.kill(number)
@@ -197,13 +197,6 @@ def test_orphans_are_collected(job: Job, tmp_path: Path) -> None:
     eventually((tmp_path / "done").exists)
     worker = job.workers[0].popen.pid
     eventually(lambda: not [pid for pid in reaper.children(worker) if state(pid) == "Z"])
-
-
-def state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 def test_an_sshd_that_dies_ends_the_worker(job: Job) -> None:

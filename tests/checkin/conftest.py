@@ -13,7 +13,7 @@ import pytest
 
 from mpiboot.checkin.authority import Credentials
 from mpiboot.checkin.client import Report, Snapshot, Stream
-from mpiboot.checkin.picture import Pod, View
+from mpiboot.checkin.roster import Pod, View
 from mpiboot.checkin.server import CheckinServer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What anybody on the network may try, and that it disturbs nobody else."""
+"""Attacks that any program on the network can try. None of them disturbs other connections."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_connections_that_vanish_leave_nothing_behind(served: Served) -> None:
     eventually(lambda: served.connections() == 0 and len(served.server._admission) == 0)
 
 
-def test_a_launcher_that_does_not_read_costs_no_memory_and_delays_nobody(
+def test_a_launcher_that_does_not_read_costs_no_memory_and_delays_no_other(
     serve: Serve, jobs: Jobs, listen: Listen
 ) -> None:
     size, rounds = 2000, 100

@@ -1,9 +1,9 @@
-"""Who has to go when there are too many."""
+"""Which connections the server closes when there are too many, and which refusals it logs."""
 
 from __future__ import annotations
 
 from mpiboot.checkin.admission import Admission
-from mpiboot.checkin.complaints import Complaints
+from mpiboot.checkin.refusal_log import RefusalLog
 
 
 def test_one_too_many_costs_the_crowding_source_its_oldest() -> None:
@@ -28,11 +28,11 @@ def test_one_that_left_makes_room_and_may_leave_again() -> None:
 
 def test_each_source_and_kind_is_logged_once() -> None:
     log: list[str] = []
-    complaints = Complaints(log.append)
+    refusals = RefusalLog(log.append)
     for _ in range(100):
-        complaints.about("10.0.0.1", 403, "no")
-        complaints.about("10.0.0.2", 403, "no")
-        complaints.about("10.0.0.1", 413, "too\nlong")
+        refusals.log("10.0.0.1", 403, "no")
+        refusals.log("10.0.0.2", 403, "no")
+        refusals.log("10.0.0.1", 413, "too\nlong")
     assert [line.split(" (")[0] for line in log] == [
         "check-in from 10.0.0.1 refused: 403 no",
         "check-in from 10.0.0.2 refused: 403 no",
@@ -41,7 +41,7 @@ def test_each_source_and_kind_is_logged_once() -> None:
 
 
 def test_a_flood_of_sources_does_not_grow_the_log_s_memory() -> None:
-    complaints = Complaints(lambda _: None)
+    refusals = RefusalLog(lambda _: None)
     for i in range(10_000):
-        complaints.about(str(i), 403, "no")
-    assert len(complaints._seen) == 4096
+        refusals.log(str(i), 403, "no")
+    assert len(refusals._seen) == 4096

@@ -14,7 +14,7 @@ import pytest
 
 from mpiboot.checkin import wire
 from mpiboot.checkin.client import Posted, Report, Stream, post
-from mpiboot.checkin.picture import Pod
+from mpiboot.checkin.roster import Pod
 from mpiboot.checkin.wire import WireError
 from tests.checkin.conftest import JOB, PATIENCE, TOKEN, eventually, report, states, until, view
 
@@ -33,7 +33,7 @@ def check_in(
     return post(urls, JOB, index, said or report(), token, time.monotonic() + within)
 
 
-def test_a_launcher_hears_of_each_worker_as_it_comes(served: Served, listen: Listen) -> None:
+def test_a_launcher_receives_each_worker_as_it_comes(served: Served, listen: Listen) -> None:
     stream = listen(served.url)
     assert states(until(stream, lambda s: s.connected)) == ["unknown", "unknown"]
     told = check_in(served.url, index=1, said=report(2223, "a", "1"))
@@ -70,7 +70,7 @@ def test_reasons_are_passed_on_as_they_change(served: Served, listen: Listen) ->
     until(stream, lambda s: s.workers[1].state == "running" and s.workers[1].address == "10.0.0.7")
 
 
-def test_a_job_that_grows_is_told_as_a_whole(served: Served, listen: Listen) -> None:
+def test_a_job_that_grows_is_sent_as_a_whole(served: Served, listen: Listen) -> None:
     stream = listen(served.url)
     check_in(served.url)
     until(stream, lambda s: states(s) == ["ready", "unknown"])
@@ -99,8 +99,8 @@ def test_beats_keep_a_stream_and_are_no_news(serve: Serve, listen: Listen) -> No
     served = serve(beat_every=0.05)
     stream = listen(served.url, silent_for=2.0)
     until(stream, lambda s: s.connected)
-    stream.poll()  # that news may have come before anybody waited for it
-    time.sleep(2.5)  # longer than the client would wait in silence: only beats can have kept it
+    stream.poll()  # that news may have come before the test waited for it
+    time.sleep(2.5)  # longer than the client waits without any message: only beats can have kept it
     assert stream.latest.connected
     assert stream.poll() is None
 
@@ -160,7 +160,7 @@ def test_a_worker_posts_until_its_server_is_there(serve: Serve, listen: Listen) 
     until(stream, lambda s: s.connected and s.workers[0].ready)
 
 
-def test_every_replica_is_told_and_any_one_serves_the_launcher(serve: Serve, listen: Listen) -> None:
+def test_every_replica_receives_the_report_and_any_one_serves_the_launcher(serve: Serve, listen: Listen) -> None:
     one, two = serve(), serve(host="127.0.0.2")
     told = check_in(one.url, two.url)
     assert set(told.accepted) == {f"127.0.0.1:{one.port}", f"127.0.0.2:{two.port}"}
@@ -179,7 +179,7 @@ def test_a_stream_moves_to_the_replica_that_is_left(serve: Serve, listen: Listen
     until(stream, lambda s: s.connected and s.workers[1].ready)
 
 
-def test_a_replica_that_does_not_answer_holds_up_nobody(served: Served, listen: Listen) -> None:
+def test_a_replica_that_does_not_answer_delays_no_other(served: Served, listen: Listen) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
@@ -241,7 +241,7 @@ def test_workers_that_arrive_together_ask_the_authority_once(serve: Serve, jobs:
     assert jobs.asked == [JOB]
 
 
-def test_a_name_that_does_not_resolve_is_said(listen: Listen) -> None:
+def test_a_name_that_does_not_resolve_is_reported(listen: Listen) -> None:
     stream = listen("http://no-such-name.invalid:8090")
     assert "no-such-name.invalid" in until(stream, lambda s: bool(s.error) and s.error != "not connected yet").error
     told = check_in("http://no-such-name.invalid:8090", within=0.1)
@@ -249,7 +249,7 @@ def test_a_name_that_does_not_resolve_is_said(listen: Listen) -> None:
     assert "no-such-name.invalid" in told.failures[0]
 
 
-def test_a_peer_that_is_no_check_in_server_is_said(listen: Listen) -> None:
+def test_a_peer_that_is_no_check_in_server_is_reported(listen: Listen) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         stream = listen(f"http://127.0.0.1:{other.getsockname()[1]}")
         connection, _ = other.accept()

@@ -1,4 +1,4 @@
-"""What may be said, and how it reads on the other side."""
+"""Which messages are accepted, and what the other side reads from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server of a test session: it answers, it is alone on its ports, and it never outlives its owner."""
+"""The API server of a test session: it answers, has its own ports, and never outlives the process that started it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster import api, processes
-from cluster.places import Home
+from cluster.home import Home
 from cluster.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ OWNER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from cluster import api, places
-api.up(places.Home(Path(sys.argv[2])), dies_with_us=True)
+from cluster import api, home
+api.up(home.Home(Path(sys.argv[2])), dies_with_us=True)
 print("up", flush=True)
 sys.stdin.read()
 """
@@ -51,7 +51,7 @@ def test_two_of_them_run_side_by_side(api_server: Kubernetes, tmp_path: Path) ->
     assert not second.path.exists()
 
 
-@pytest.mark.usefixtures("api_server")  # which knows what to say where the programs are missing
+@pytest.mark.usefixtures("api_server")  # it skips the test where the programs are missing
 def test_it_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     home = Home(tmp_path / "orphan")
     tools = str(api.__file__).rpartition("/cluster/")[0]
@@ -63,8 +63,8 @@ def test_it_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
         assert owner.stdout.readline() == "up\n"
         children = processes.recorded(home)
         assert [child.name for child in children] == ["etcd", "kube-apiserver"]
-        assert all(child.lives() for child in children)
+        assert all(child.runs() for child in children)
     finally:
         owner.kill()
         owner.communicate()
-    wait_for("the end of both", lambda: not any(child.lives() for child in children), 20)
+    wait_for("the end of both", lambda: not any(child.runs() for child in children), 20)

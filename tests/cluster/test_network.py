@@ -1,4 +1,4 @@
-"""What is taken out of iptables: kube-proxy's, the kubelet's and our pods' rules, and not a line of anybody else."""
+"""The end of a node removes the iptables rules of kube-proxy, the kubelet and our pods, and no other rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMIT
 """
 
 
-def test_chains_go_whole_and_rules_elsewhere_one_by_one() -> None:
+def test_our_chains_are_removed_as_a_whole_and_rules_in_other_chains_one_by_one() -> None:
     chains = ["CNI-0a1b2c", "KUBE-SERVICES", "KUBE-SVC-ERIFXISQEP7F7OF4"]
     assert removal(NAT.splitlines()) == [
         '-D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
@@ -44,7 +44,7 @@ def test_chains_go_whole_and_rules_elsewhere_one_by_one() -> None:
         *(f"-X {name}" for name in chains)]
 
 
-def test_only_the_rule_of_our_bridge_leaves_the_filter_table() -> None:
+def test_only_the_rule_of_our_bridge_is_removed_from_the_filter_table() -> None:
     assert removal(FILTER.splitlines()) == ["-D FORWARD -o mpiboot0 -m comment --comment mpiboot -j ACCEPT"]
 
 

@@ -36,15 +36,17 @@ def test_an_image_of_the_docker_engine_runs(cluster: Cluster, namespace: str, im
     assert _output(cluster, namespace, "runs").startswith("1000\nmpirun (Open MPI)")
 
 
-def test_a_headless_service_names_its_pods(cluster: Cluster, namespace: str, image: Callable[[str], str]) -> None:
+def test_the_name_of_a_pod_of_a_headless_service_resolves(
+    cluster: Cluster, namespace: str, image: Callable[[str], str]
+) -> None:
     tag = cluster.load(image("openmpi"))
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "group"},
                "spec": {"clusterIP": "None", "selector": {"app": "named"}, "publishNotReadyAddresses": True}}
     cluster.kubectl("create", "-n", namespace, "-f", "-", given=json.dumps(service))
     named = _pod("named", tag, "exec sleep 600", hostname="first", subdomain="group", terminationGracePeriodSeconds=0)
     cluster.kubectl("create", "-n", namespace, "-f", "-", given=named)
-    asking = f"until getent hosts first.group.{namespace}.svc; do read -rt 0.2 < <(:) || true; done"
-    cluster.kubectl("create", "-n", namespace, "-f", "-", given=_pod("asks", tag, asking))
+    lookup = f"until getent hosts first.group.{namespace}.svc; do read -rt 0.2 < <(:) || true; done"
+    cluster.kubectl("create", "-n", namespace, "-f", "-", given=_pod("asks", tag, lookup))
     address = _output(cluster, namespace, "asks").split()[0]
     assert address == cluster.kubectl("get", "pod", "named", "-n", namespace, "-o", "jsonpath={.status.podIP}")
 

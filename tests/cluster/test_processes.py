@@ -1,4 +1,4 @@
-"""Only what was started here is ended, and a lock lets one process work at a time."""
+"""Only processes that were started here are ended, and a lock lets one process work at a time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster import processes
 from cluster.errors import ClusterError
+from cluster.home import Home
 from cluster.lock import only_one
-from cluster.places import Home
 from cluster.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -30,32 +30,32 @@ with only_one(Path(sys.argv[2]), "a test"):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """An empty home, whose processes end with the test."""
+    """The empty folder of a cluster, whose processes end with the test."""
     home = Home(tmp_path)
     yield home
     processes.end_all(home)
 
 
-def test_a_started_process_lives_until_it_is_ended(home: Home) -> None:
+def test_a_started_process_runs_until_it_is_ended(home: Home) -> None:
     process = processes.start(home, "sleeper", ["sleep", "600"])
-    assert process.lives()
+    assert process.runs()
     assert processes.recorded(home) == [process]
     processes.end_all(home)
-    assert not process.lives()
+    assert not process.runs()
     assert processes.recorded(home) == []
 
 
-def test_another_process_under_the_same_number_is_left_alone(home: Home) -> None:
+def test_another_process_with_the_same_pid_is_not_ended(home: Home) -> None:
     process = processes.start(home, "sleeper", ["sleep", "600"])
     earlier = processes.Process("earlier", process.pid, process.started - 1)
-    assert not earlier.lives()
+    assert not earlier.runs()
     processes.end(earlier)
-    assert process.lives()
+    assert process.runs()
 
 
-def test_a_dead_process_is_told_with_the_end_of_its_log(home: Home) -> None:
+def test_the_error_of_a_dead_process_has_the_end_of_its_log(home: Home) -> None:
     process = processes.start(home, "failing", ["sh", "-c", "echo the reason >&2; exit 3"])
-    wait_for("its end", lambda: not process.lives(), 20)
+    wait_for("its end", lambda: not process.runs(), 20)
     with pytest.raises(ClusterError, match=r"failing ended by itself(.|\n)*the reason"):
         processes.check(home)
 
@@ -72,7 +72,7 @@ def test_a_second_process_waits_for_the_lock_and_names_its_holder(
                                   text=True)
         assert waiter.stderr is not None
         assert "waiting for another process: a test" in waiter.stderr.readline()
-        holder.kill()  # the kernel gives the lock on, however its holder ended
+        holder.kill()  # the kernel frees the lock, however its holder ends
         out, _ = waiter.communicate("", timeout=60)
         assert out == "mine\n"
     with only_one(tmp_path / "lock", "this test"):

@@ -1,4 +1,7 @@
-"""The node comes and goes: MPIBOOT_TEST_NODE=1 .venv/bin/pytest tests/cluster/test_up_and_down.py, with no node up."""
+"""The start and the end of the node. Run it while no node runs:
+
+MPIBOOT_TEST_NODE=1 .venv/bin/pytest tests/cluster/test_up_and_down.py
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cluster import network, processes, traces
+from cluster import machine, network, processes
 from cluster.fixtures import Cluster
-from cluster.places import CACHE, NODE
+from cluster.home import CACHE, NODE
 from cluster.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -23,12 +26,12 @@ if TYPE_CHECKING:
 
 TOOL = [sys.executable, str(Path(__file__).resolve().parents[2] / "tools" / "cluster")]
 pytestmark = pytest.mark.timeout(600)
-os.environ["MPIBOOT_CLUSTER"] = "built"  # kind would be asked first; what it leaves is its own matter
+os.environ["MPIBOOT_CLUSTER"] = "built"  # without it kind would be used, and these tests are not about kind
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a node could have changed, without what Docker may change meanwhile."""
+    """What a node may change on the machine, without what Docker may change at the same time."""
 
     rules: list[str]
     links: set[str]
@@ -41,38 +44,38 @@ class Machine:
 
     @classmethod
     def now(cls) -> Machine:
-        """As it is at this moment."""
-        saved = "".join(_said(f"{family}-save") for family in network.FAMILIES)
-        links = {line.split(":")[1].strip() for line in _said("ip", "-o", "link").splitlines()}
+        """The machine at this moment."""
+        saved = "".join(_output(f"{family}-save") for family in network.FAMILIES)
+        links = {line.split(":")[1].strip() for line in _output("ip", "-o", "link").splitlines()}
         running = [(entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                    for entry in Path("/proc").iterdir() if entry.name.isdigit() and (entry / "cmdline").exists()]
         return cls(
             rules=[line for line in saved.splitlines() if re.search(r"KUBE-|CNI-|mpiboot0", line)],
             links={link for link in links if not link.startswith(("veth", "br-"))} | _bridged_by_us(),
-            loopback=_said("ip", "-o", "-4", "addr", "show", "dev", "lo"),
-            mounts=traces.mounts(NODE.path),
-            cgroups=traces.pod_cgroups(),
+            loopback=_output("ip", "-o", "-4", "addr", "show", "dev", "lo"),
+            mounts=machine.mounts(NODE.path),
+            cgroups=machine.pod_cgroups(),
             processes=[command for command in running if str(NODE.path) in command],
-            settings={name: (Path("/proc/sys") / name).read_text() for name in traces.SETTINGS
+            settings={name: (Path("/proc/sys") / name).read_text() for name in machine.SETTINGS
                       if (Path("/proc/sys") / name).exists()},
-            folders={str(folder): sorted(map(str, folder.rglob("*"))) for folder in (*traces.FOLDERS, NODE.path)
+            folders={str(folder): sorted(map(str, folder.rglob("*"))) for folder in (*machine.FOLDERS, NODE.path)
                      if folder.exists()})
 
 
 @pytest.fixture
 def before() -> Iterator[Machine]:
-    """The machine before the test. Whatever happens, no node runs after it."""
+    """The machine before the test. No node runs after the test, even if it fails."""
     if NODE.path.exists():
         pytest.fail("a node runs, and other tests may use it; end it with: make cluster-down", pytrace=False)
     yield Machine.now()
-    _said(*TOOL, "down")
+    _output(*TOOL, "down")
 
 
 def test_a_node_with_pods_leaves_nothing_behind(before: Machine, image: Callable[[str], str]) -> None:
-    _said(*TOOL, "up")
+    _output(*TOOL, "up")
     cluster = Cluster(NODE.kubeconfig, ours=True)
-    assert "lives" in _said(*TOOL, "status")
-    assert _said(*TOOL, "kubeconfig").strip() == str(NODE.kubeconfig)
+    assert "runs" in _output(*TOOL, "status")
+    assert _output(*TOOL, "kubeconfig").strip() == str(NODE.kubeconfig)
     tag = cluster.load(image("openmpi"))
     container = {"name": "main", "image": tag, "imagePullPolicy": "IfNotPresent", "command": ["sleep", "600"]}
     template = {"metadata": {"labels": {"app": "stays"}}, "spec": {"containers": [container]}}
@@ -85,7 +88,7 @@ def test_a_node_with_pods_leaves_nothing_behind(before: Machine, image: Callable
     assert during.rules
     assert during.mounts
     assert during.cgroups
-    _said(*TOOL, "down")
+    _output(*TOOL, "down")
     assert Machine.now() == before
 
 
@@ -95,21 +98,21 @@ def test_a_start_that_was_killed_is_cleaned_up_by_the_next(before: Machine) -> N
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert not NODE.kubeconfig.exists()
-    _said(*TOOL, "up")
+    _output(*TOOL, "up")
     Cluster(NODE.kubeconfig, ours=True).kubectl("get", "nodes")
-    _said(*TOOL, "down")
+    _output(*TOOL, "down")
     assert Machine.now() == before
 
 
-def test_a_dead_component_is_told_and_mended_by_the_next_start(before: Machine) -> None:
-    _said(*TOOL, "up")
+def test_a_dead_component_is_reported_and_the_next_start_replaces_it(before: Machine) -> None:
+    _output(*TOOL, "up")
     victim = next(process for process in processes.recorded(NODE) if process.name == "kube-scheduler")
     os.kill(victim.pid, signal.SIGKILL)
-    wait_for("its end", lambda: not victim.lives(), 20)
+    wait_for("its end", lambda: not victim.runs(), 20)
     assert _code(*TOOL, "status") == 3
-    _said(*TOOL, "up")
+    _output(*TOOL, "up")
     assert _code(*TOOL, "status") == 0
-    _said(*TOOL, "down")
+    _output(*TOOL, "down")
     assert Machine.now() == before
 
 
@@ -127,11 +130,11 @@ def test_a_failed_start_leaves_only_its_logs(before: Machine, tmp_path: Path) ->
 
 
 def _bridged_by_us() -> set[str]:
-    return set(_said("ip", "-o", "link", "show", "master", network.BRIDGE).splitlines()) if (
+    return set(_output("ip", "-o", "link", "show", "master", network.BRIDGE).splitlines()) if (
         Path("/sys/class/net") / network.BRIDGE).exists() else set()
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     done = subprocess.run(command, text=True, capture_output=True, env={**os.environ, "PATH": path})
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"

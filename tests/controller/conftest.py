@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import socket
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-import yaml
+
+from mpiboot.kube import blocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cluster.fixtures import Kubernetes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 90.0  # seconds: only ever used up by a test that fails
+PATIENCE = 90.0  # seconds; only a test that fails waits so long
 
 Object = dict[str, Any]
 
@@ -51,36 +51,14 @@ def holds(look: Callable[[], Any], seconds: float) -> None:
         time.sleep(0.1)
 
 
-class Client:
-    """What a test asks the API server, past all of the operator's own code."""
-
-    def __init__(self, kubeconfig: Path, folder: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        self.server = cluster["server"]
-        self.session = requests.Session()
-        self.session.trust_env = False
-        self._folder = folder
-        self.session.verify = self._file("ca", cluster["certificate-authority-data"])
-        self.session.cert = (
-            self._file("crt", user["client-certificate-data"]),
-            self._file("key", user["client-key-data"]),
-        )
-
-    def _file(self, name: str, data: str) -> str:
-        path = self._folder / name
-        path.write_bytes(base64.b64decode(data))
-        return str(path)
-
-    def ask(self, method: str, path: str, body: object = None, form: str = "application/json") -> requests.Response:
-        headers = {"content-type": form}
-        return self.session.request(method, self.server + path, json=body, headers=headers, timeout=PATIENCE)
+class Client(blocking.Client):
+    """The administrator's client, as tests use it."""
 
     def do(self, method: str, path: str, body: object = None, form: str = "application/json") -> Object:
+        """The object in the answer; a refusal fails the test."""
         answer = self.ask(method, path, body, form)
-        assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
-        found: Object = answer.json()
-        return found
+        assert answer.ok, f"{method} {path}: {answer.status} {answer.text[:500]}"
+        return answer.object
 
 
 PLURALS = {
@@ -97,7 +75,7 @@ PLURALS = {
 
 @dataclass(frozen=True)
 class World:
-    """One namespace, with the hands of a user, a kubelet and a Job controller."""
+    """One namespace. The methods do what a user, a kubelet and a Job controller do."""
 
     client: Client
     namespace: str
@@ -107,7 +85,7 @@ class World:
 
     def get(self, kind: str, name: str) -> Object | None:
         answer = self.client.ask("GET", self.path(kind, name))
-        return None if answer.status_code == 404 else answer.json()
+        return None if answer.status == 404 else answer.object
 
     def all(self, kind: str) -> list[Object]:
         found: list[Object] = self.client.do("GET", self.path(kind))["items"]
@@ -146,7 +124,7 @@ class World:
         return next((each for each in self.status(name).get("conditions", ()) if each["type"] == kind), {})
 
     def workers(self, name: str = "job") -> list[Object]:
-        """Those not on their way out, in their order."""
+        """The workers that are not being deleted, by index."""
         pods = [pod for pod in self.all("Pod") if pod["metadata"]["name"].startswith(f"{name}-worker-")]
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         return sorted(alive, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
@@ -164,7 +142,7 @@ class World:
         return [event for event in self.all("Event") if event["reason"] == reason]
 
     def said(self, reason: str) -> Object:
-        """The event of this reason, when it comes."""
+        """Wait for the event of this reason."""
         found: Object = eventually(f"event {reason}", lambda: self.events(reason))[0]
         return found
 
@@ -180,7 +158,7 @@ class World:
             self.named(pod)
 
     def named(self, pod: Object) -> None:
-        """What makes the pod's name known to DNS, once it is ready."""
+        """Create the EndpointSlice that gives the pod a name in DNS."""
         labels = {"kubernetes.io/service-name": pod["spec"]["subdomain"]}
         endpoint = {"addresses": ["10.9.8.7"], "hostname": pod["spec"]["hostname"]}
         self.create("EndpointSlice", {"metadata": {"generateName": "names-", "labels": labels},
@@ -236,14 +214,14 @@ def mpi_job(
 
 
 @pytest.fixture(scope="session")
-def client(api_server: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def client(api_server: Kubernetes) -> Iterator[Client]:
     """The administrator of an API server that knows MPIJobs."""
     api_server.kubectl("apply", "--server-side", "-f", str(REPOSITORY / "deploy" / "crd.yaml"))
-    client = Client(api_server.kubeconfig, tmp_path_factory.mktemp("client"))
+    client = Client.of(api_server.kubeconfig)
     path = "/apis/kubeflow.org/v2beta1/mpijobs"
     eventually("the MPIJobs' API", lambda: client.ask("GET", path).ok)
     yield client
-    client.session.close()
+    client.close()
 
 
 @dataclass
@@ -305,7 +283,7 @@ def operator(start_operator: Callable[..., Operator]) -> Operator:
 
 @pytest.fixture
 def unwatched(operator: Operator) -> Iterator[None]:
-    """The operator of most tests, which minds all namespaces, stands still meanwhile."""
+    """Pause the operator of most tests, which watches all namespaces."""
     operator.process.send_signal(signal.SIGSTOP)
     yield
     operator.process.send_signal(signal.SIGCONT)
@@ -321,5 +299,5 @@ def bare_world(client: Client) -> World:
 
 @pytest.fixture
 def world(bare_world: World, operator: Operator) -> World:  # noqa: ARG001 (it runs)
-    """A namespace that an operator looks after."""
+    """A namespace that an operator watches."""
     return bare_world

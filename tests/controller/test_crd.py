@@ -1,4 +1,4 @@
-"""The CRD: what is deployed is what the code says, and no version drops what another knows."""
+"""The CRD: deploy/ holds what the code makes, and no version drops a field of another one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from mpiboot.controller import manifests
-from mpiboot.controller.crd import VERSIONS, crd
+from mpiboot.controller.install import manifests
+from mpiboot.controller.install.crd import VERSIONS, crd
 from tests.controller.conftest import REPOSITORY, mpi_job
 
 if TYPE_CHECKING:
@@ -54,6 +54,12 @@ def test_a_job_keeps_its_dialect_through_every_version(bare_world: World, versio
     assert spec["runPolicy"] == manifest["spec"]["runPolicy"]
 
 
+def test_the_api_refuses_more_workers_than_any_cluster_has(bare_world: World) -> None:
+    for job in (mpi_job(workers=100_001), mpi_job(slotsPerWorker=65_536)):
+        answer = bare_world.client.ask("POST", bare_world.path("MPIJob"), job)
+        assert (answer.status, "should be less than or equal to" in answer.text) == (422, True)
+
+
 def test_a_union_of_all_fields_survives_an_edit_through_v1(bare_world: World) -> None:
     world = bare_world
     manifest = mpi_job(
@@ -81,7 +87,7 @@ def test_a_union_of_all_fields_survives_an_edit_through_v1(bare_world: World) ->
         ("v2beta1", {"mpiImplementation": "Other"}, False),
     ],
 )
-def test_the_api_refuses_what_each_versions_users_know_it_to(
+def test_the_api_refuses_what_the_crd_of_each_version_refused(
     bare_world: World, version: str, changes: dict[str, Any], accepted: bool
 ) -> None:
     manifest = {**mpi_job(**changes), "apiVersion": f"kubeflow.org/{version}"}

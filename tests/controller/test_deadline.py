@@ -1,4 +1,4 @@
-"""How long a job may still take. Pure but for the clock, which stands."""
+"""How long a job may still run. The clock stands still."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from mpiboot.controller import deadline
 from mpiboot.controller.observe import Observed
-from mpiboot.controller.view import mpi_job_view
-from mpiboot.controller.view_job import job_view
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.read import read
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import read
+from mpiboot.kube.job_projection import job_view
+from mpiboot.kube.projections import mpi_job_view
 from tests.controller.conftest import mpi_job
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ START = "2026-01-02T03:04:05Z"
     ],
     ids=["none", "begun with its job", "late", "ended", "not begun"],
 )
-def test_a_job_has_its_time_from_its_own_start(
+def test_the_deadline_counts_from_the_start_of_the_job(
     monkeypatch: pytest.MonkeyPatch, launcher: Object | None, left: float | None
 ) -> None:
     monkeypatch.setattr(deadline, "seconds_since", lambda _: 10.0)
@@ -57,7 +57,7 @@ def test_a_job_has_its_time_from_its_own_start(
     ],
     ids=["no TTL", "stays", "over", "the cluster counts"],
 )
-def test_a_launcher_that_was_ended_stays_as_long_as_one_that_ended(
+def test_a_launcher_that_the_operator_ended_stays_for_its_ttl(
     monkeypatch: pytest.MonkeyPatch, ttl: int | None, launcher: Object, left: float | None
 ) -> None:
     monkeypatch.setattr(deadline, "seconds_since", lambda _: 10.0)

@@ -1,4 +1,4 @@
-"""The pure parts: from what is seen of a job to what is done and said. No cluster."""
+"""The pure parts: from the observed objects to actions, status and events. No cluster."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.controller.action import Create, Delete, Patch
-from mpiboot.controller.conditions import Conditions
-from mpiboot.controller.decide import decide
+from mpiboot.controller.decide import Create, Delete, Patch, after_the_end, decide, made_from, marked
+from mpiboot.controller.launcher_news import news
 from mpiboot.controller.observe import Observed
 from mpiboot.controller.preflight import version_fault
-from mpiboot.controller.publish import news
-from mpiboot.controller.remake import made_from, marked
 from mpiboot.controller.status import next_status
-from mpiboot.controller.view import config_map_view, mpi_job_view, service_view
-from mpiboot.controller.view_job import job_view
-from mpiboot.controller.view_pod import pod_view
-from mpiboot.job import hostfile
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.material import SshMaterial
-from mpiboot.job.plan import Plan, plan
-from mpiboot.job.read import read
+from mpiboot.job.plan import host_lists
+from mpiboot.job.plan.plan import Plan, plan
+from mpiboot.job.plan.ssh_material import SshMaterial
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import read
+from mpiboot.kube.conditions import Conditions, is_finished
+from mpiboot.kube.job_projection import job_view
+from mpiboot.kube.pod_projection import pod_view
+from mpiboot.kube.projections import config_map_view, mpi_job_view, service_view
 from tests.controller.conftest import mpi_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpiboot.controller.view_pod import PodView
+    from mpiboot.kube.pod_projection import PodView
 
 NOW = "2026-01-02T03:04:05Z"
 
 
 def stored(manifest: Mapping[str, Any], version: int = 1) -> dict[str, Any]:
-    """The object as an API server would show it."""
+    """The object as an API server would return it."""
     name = manifest["metadata"]["name"]
     return {**manifest, "metadata": {**manifest["metadata"], "uid": f"uid-{name}", "resourceVersion": str(version)}}
 
@@ -52,7 +50,7 @@ def pod(made: Plan, index: int, phase: str = "Running", **status: Any) -> PodVie
 
 
 def seen(made: Plan, *workers: PodView, launcher: bool = True, **status: Any) -> Observed:  # noqa: ANN401
-    """All that a job needs, but for the workers given."""
+    """All objects of a job, with the given workers."""
     manifest = stored(mpi_job(made.job.name))
     manifest["metadata"]["namespace"] = "default"
     if status:
@@ -69,7 +67,10 @@ def seen(made: Plan, *workers: PodView, launcher: bool = True, **status: Any) ->
 
 
 def todo(made: Plan, there: Observed, *, has_secret: bool = True) -> list[list[str]]:
-    stages = decide(made, there, news(made, there, ""), has_secret=has_secret)
+    if is_finished(there.view.raw.get("status") or {}):
+        stages = after_the_end(made.job, there)
+    else:
+        stages = decide(made, there, news(made, there, ""), has_secret=has_secret)
     return [[str(action) for action in stage.actions] for stage in stages]
 
 
@@ -82,12 +83,12 @@ def test_what_pods_mount_comes_before_them() -> None:
     ]
 
 
-def test_a_job_that_has_all_needs_nothing() -> None:
+def test_a_complete_job_needs_no_action() -> None:
     made = planned()
     assert todo(made, seen(made, pod(made, 0), pod(made, 1))) == []
 
 
-def test_a_worker_on_its_way_out_is_not_replaced_before_it_is_gone() -> None:
+def test_a_worker_that_is_being_deleted_is_replaced_only_afterwards() -> None:
     made = planned()
     leaving = pod(made, 1)
     leaving = replace(leaving, meta=replace(leaving.meta, deleting=True))
@@ -99,13 +100,13 @@ def test_a_dead_worker_is_kept() -> None:
     assert todo(made, seen(made, pod(made, 0), pod(made, 1, "Failed"))) == []
 
 
-def test_the_highest_numbers_go_first() -> None:
+def test_the_workers_with_the_highest_indexes_are_deleted() -> None:
     four, two = planned(workers=4), planned(workers=2)
     there = seen(two, *(pod(four, index) for index in range(4)))
     assert todo(two, there) == [["delete Pod job-worker-3", "delete Pod job-worker-2"]]
 
 
-def test_an_outcome_is_written_down_before_anything_is_cleaned_up() -> None:
+def test_an_outcome_is_in_the_status_before_anything_is_deleted() -> None:
     made = planned()
     there = seen(made, pod(made, 0), pod(made, 1))
     assert there.launcher
@@ -114,6 +115,30 @@ def test_an_outcome_is_written_down_before_anything_is_cleaned_up() -> None:
     status = next_status(made.job, ended, NOW).status
     written = replace(ended, view=mpi_job_view({**ended.view.raw, "status": status}))
     assert todo(made, written) == [["delete Pod job-worker-0", "delete Pod job-worker-1"]]
+
+
+def test_a_failure_that_another_operator_wrote_without_a_time_is_final() -> None:
+    made = planned()
+    there = seen(made, pod(made, 0), launcher=False)
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "Evicted"}], "state": "Failed"}
+    there = replace(there, view=mpi_job_view({**there.view.raw, "status": failed}))
+    assert todo(made, there) == [["delete Pod job-worker-0"]]
+    assert next_status(made.job, there, NOW).status["completionTime"] == NOW
+
+
+@pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])
+def test_an_outcome_that_an_operator_of_v1alpha1_wrote_without_conditions_is_final(outcome: str) -> None:
+    made = planned()
+    there = seen(made, launcher=False)
+    there = replace(there, view=mpi_job_view({**there.view.raw, "status": {"launcherStatus": outcome}}))
+    assert todo(made, there) == []
+    coming = next_status(made.job, there, NOW)
+    assert [(each["type"], each["status"]) for each in coming.status["conditions"]] == [(outcome, "True")]
+    assert (coming.status["launcherStatus"], coming.status["state"], coming.events) == (outcome, outcome, ())
+    assert is_finished(coming.status)
+    assert not is_finished({"launcherStatus": "Active"})
+    # This operator writes it, too, between two attempts.
+    assert not is_finished({"launcherStatus": "Failed", "conditions": [{"type": "Restarting", "status": "True"}]})
 
 
 def test_a_suspended_job_makes_what_it_needs_but_no_worker() -> None:
@@ -132,19 +157,19 @@ def resting(made: Plan, *pods: PodView) -> Observed:
     return replace(there, launcher=replace(found, suspended=True), launcher_pods=pods)
 
 
-def test_a_launcher_that_rests_is_made_anew_only_for_what_cannot_change_in_it() -> None:
+def test_a_suspended_launcher_is_replaced_only_for_fields_that_cannot_change() -> None:
     made = planned(policy={"suspend": True})
     workers = ["create Pod job-worker-0", "create Pod job-worker-1"]
     assert todo(planned(), resting(made)) == [["resume Job job-launcher", *workers]]
     for edit in ({"image": "another"}, {"policy": {"backoffLimit": 1}}):
         assert todo(planned(**edit), resting(made)) == [["delete Job job-launcher", *workers]]
-    # It was made by somebody who does not tell from what.
+    # Another operator made it, without the digest.
     assert todo(planned(image="another"), replace(seen(made), launcher=job_view(
         {**stored(made.launcher), "spec": {**made.launcher["spec"], "suspend": True}}
     ))) == [["resume Job job-launcher", *workers]]  # fmt: skip
 
 
-def test_a_launcher_that_still_ends_is_not_followed_by_another() -> None:
+def test_a_new_launcher_waits_until_the_pod_of_the_old_one_has_ended() -> None:
     made = planned(policy={"suspend": True})
     edited = planned(image="another")
     workers = ["create Pod job-worker-0", "create Pod job-worker-1"]
@@ -161,7 +186,7 @@ def test_what_a_launcher_is_made_from_does_not_depend_on_keys() -> None:
     assert made_from(first.launcher) == made_from(second.launcher)
 
 
-def test_a_changed_service_is_mended_in_place() -> None:
+def test_a_changed_service_is_corrected_by_a_patch() -> None:
     made = planned()
     there = seen(made, pod(made, 0), pod(made, 1))
     assert there.service
@@ -175,19 +200,19 @@ EDITS: list[dict[str, Any]] = [{"slotsPerWorker": 4}, {"mpiImplementation": "MPI
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: next(iter(edit)))
-def test_files_that_a_launcher_reads_stay_what_it_was_made_for(edit: dict[str, Any]) -> None:
+def test_edits_do_not_change_the_files_of_a_running_launcher(edit: dict[str, Any]) -> None:
     made, edited = planned(slotsPerWorker=2), planned(**{"slotsPerWorker": 2, **edit})
     there = seen(made, pod(made, 0), pod(made, 1))
     service = service_view(stored(edited.service))
     assert todo(edited, replace(there, service=service)) == []
-    # What may change still does.
+    # Fields that may change still change.
     three = planned(workers=3, **edit)
     data = news(three, there, "").data
     assert data["hostfile"] == made.config_map["data"]["hostfile"] + "job-worker-2.job.default.svc slots=2\n"
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: next(iter(edit)))
-def test_a_launcher_that_rests_gets_files_of_the_edited_job(edit: dict[str, Any]) -> None:
+def test_a_suspended_launcher_gets_the_files_of_the_edited_job(edit: dict[str, Any]) -> None:
     made, edited = planned(), planned(policy={"suspend": True}, **edit)
     there = seen(made)
     assert there.launcher
@@ -196,11 +221,11 @@ def test_a_launcher_that_rests_gets_files_of_the_edited_job(edit: dict[str, Any]
 
 
 @pytest.mark.parametrize("line", ["", "a slots=", "a:b", "a", "a slots=2 max_slots=4", "a:\n"])
-def test_an_odd_hostfile_says_nothing_of_who_it_was_written_for(line: str) -> None:
-    assert hostfile.read(line) is None
+def test_an_odd_hostfile_names_no_slots_and_no_runtime(line: str) -> None:
+    assert host_lists.read_hostfile(line) is None
 
 
-def test_the_same_look_twice_says_nothing_new() -> None:
+def test_a_second_reconciliation_sends_no_event() -> None:
     made = planned()
     there = seen(made, pod(made, 0), pod(made, 1))
     first = next_status(made.job, there, NOW)
@@ -255,7 +280,7 @@ def container(**state: Any) -> dict[str, Any]:  # noqa: ANN401
         ("Running", container(terminated={"exitCode": 0, "reason": "Completed"}), ""),
     ],
 )
-def test_what_is_wrong_with_a_pod_is_told_in_a_line(phase: str, status: dict[str, Any], why: str) -> None:
+def test_one_line_describes_what_is_wrong_with_a_pod(phase: str, status: dict[str, Any], why: str) -> None:
     assert pod(planned(), 0, phase, **status).why == why
 
 

@@ -1,4 +1,4 @@
-"""Workers that come, go and die: of jobs that go on without them, and of jobs that do not."""
+"""Workers that are added, removed and die, in elastic jobs and in others."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.controller.dead import Losses, dead, no_longer_evidence
-from mpiboot.controller.memory import Nudges
+from mpiboot.controller.dead_workers import Losses, dead, no_longer_evidence
+from mpiboot.controller.job_state import RefreshMarks
+from mpiboot.controller.launcher_news import news
 from mpiboot.controller.observe import Observed, enough
-from mpiboot.controller.publish import news
-from mpiboot.controller.view import mpi_job_view
-from mpiboot.controller.view_job import job_view
-from mpiboot.controller.view_pod import pod_view
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.material import SshMaterial
-from mpiboot.job.plan import Plan, plan
-from mpiboot.job.read import read
+from mpiboot.job.plan.plan import Plan, plan
+from mpiboot.job.plan.ssh_material import SshMaterial
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import read
+from mpiboot.kube.job_projection import job_view
+from mpiboot.kube.pod_projection import pod_view
+from mpiboot.kube.projections import mpi_job_view
 from tests.controller.conftest import eventually, holds, mpi_job
 
 if TYPE_CHECKING:
-    from mpiboot.controller.view_pod import PodView
+    from mpiboot.kube.pod_projection import PodView
     from tests.controller.conftest import World
 
 HOROVODRUN = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "3",
@@ -71,7 +71,7 @@ def seen(made: Plan, *workers: PodView, launchers: tuple[PodView, ...] = (), fai
     return Observed(mpi_job_view(stored(job_of(3))), launcher, launchers, workers)
 
 
-def test_an_elastic_job_gets_a_new_worker_at_once_and_ever_later_if_it_dies_again() -> None:
+def test_an_elastic_job_gets_a_new_worker_at_once_and_later_after_each_further_death() -> None:
     made, losses = planned(), Losses()
     there = seen(made, pod(made, 0, **READY), pod(made, 1, "Failed"), pod(made, 2, **READY))
     assert [each.index for each in dead(made.job, there, losses, 1000.0).replace] == [1]
@@ -83,7 +83,7 @@ def test_an_elastic_job_gets_a_new_worker_at_once_and_ever_later_if_it_dies_agai
     assert dead(made.job, there, losses, 1400.0).replace  # that was long ago
 
 
-def test_other_jobs_keep_their_dead_until_the_attempt_has_ended() -> None:
+def test_other_jobs_keep_dead_workers_until_the_attempt_has_ended() -> None:
     made = planned(elastic=False)
     ended = {"finishedAt": "2026-01-01T10:00:00Z", "exitCode": 137, "reason": "OOMKilled"}
     lost = pod(made, 1, "Failed", containerStatuses=[{"name": "main", "state": {"terminated": ended}}])
@@ -101,14 +101,14 @@ def test_other_jobs_keep_their_dead_until_the_attempt_has_ended() -> None:
     assert not no_longer_evidence(over, lost)
 
 
-def test_a_kubelet_is_asked_several_times_to_look() -> None:
-    nudges = Nudges()
-    assert (nudges.mark("", 0.0), nudges.wait(0.0)) == ("", 0.0)
-    marks = [nudges.mark("one", now) for now in (0.0, 0.4, 0.5, 1.4, 3.0, 6.0, 12.0, 99.0)]
+def test_the_annotation_for_the_kubelet_changes_several_times() -> None:
+    refresh_marks = RefreshMarks()
+    assert (refresh_marks.mark("", 0.0), refresh_marks.wait(0.0)) == ("", 0.0)
+    marks = [refresh_marks.mark("one", now) for now in (0.0, 0.4, 0.5, 1.4, 3.0, 6.0, 12.0, 99.0)]
     assert marks == ["one.1", "one.1", "one.2", "one.3", "one.4", "one.5", "one.6", "one.6"]
-    assert nudges.wait(99.0) == 0.0
-    assert nudges.mark("two", 99.0) == "two.1"
-    assert 0 < nudges.wait(99.0) < 1
+    assert refresh_marks.wait(99.0) == 0.0
+    assert refresh_marks.mark("two", 99.0) == "two.1"
+    assert 0 < refresh_marks.wait(99.0) < 1
 
 
 def test_an_elastic_launcher_begins_with_as_many_workers_as_it_needs() -> None:
@@ -125,7 +125,7 @@ def test_only_workers_whose_ssh_answers_are_listed() -> None:
     ]
 
 
-def test_workers_whose_names_nobody_knows_yet_are_not_listed() -> None:
+def test_workers_without_a_name_in_dns_are_not_listed() -> None:
     made = planned()
     there = replace(seen(made, pod(made, 0, **READY), pod(made, 1, **READY)), unnamed=frozenset({"job-worker-0"}))
     assert "job-worker-1." in news(made, there, "").data["discover_hosts.sh"]
@@ -156,7 +156,7 @@ def test_a_running_job_grows_and_shrinks_and_its_launcher_stays(world: World) ->
 
 
 @pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "fixed"])
-def test_a_worker_that_dies_is_told_and_replaced_only_in_an_elastic_job(world: World, *, elastic: bool) -> None:
+def test_a_dead_worker_is_an_event_and_is_replaced_only_in_an_elastic_job(world: World, *, elastic: bool) -> None:
     world.create("MPIJob", job_of(elastic=elastic))
     world.started()
     world.run_workers(ready=True)

@@ -1,15 +1,16 @@
-"""Which edits of a running job come too late for its pods. Pure."""
+"""Which edits a running job ignores. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.controller.memory import ignored
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.read import read
+from mpiboot.controller.job_state import LAUNCHERS, ignored
+from mpiboot.job.model import RunPolicy
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import read
 from tests.controller.conftest import mpi_job
 
 if TYPE_CHECKING:
@@ -34,15 +35,23 @@ EDITS: list[tuple[dict[str, Any], list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("edit", "with_launcher", "without"), EDITS, ids=[str(edit) for edit, *_ in EDITS])
-def test_what_a_running_job_cannot_follow(edit: dict[str, Any], with_launcher: list[str], without: list[str]) -> None:
+def test_edits_that_a_running_job_ignores(edit: dict[str, Any], with_launcher: list[str], without: list[str]) -> None:
     assert list(ignored(job(), job(**edit), has_launcher=True)) == with_launcher
     assert list(ignored(job(), job(**edit), has_launcher=False)) == without
 
 
 @pytest.mark.parametrize("launched", [True, False], ids=["launched", "not launched"])
-def test_what_makes_all_pods_comes_too_late_for_any(*, launched: bool) -> None:
+def test_an_edit_of_what_all_pods_are_made_from_is_always_ignored(*, launched: bool) -> None:
     other = replace(job(), main_container="second")  # a field of v1 and v1alpha2
     assert ignored(job(), other, has_launcher=launched) == ("spec.mainContainer",)
     for name, value in (("launch", "off"), ("host-keys", "off"), ("worker-ssh", "on"), ("ssh", "delivered")):
         wish = f"mpiboot.dev/{name}"
         assert ignored(job(), job({wish: value}), has_launcher=launched) == (f"metadata.annotations[{wish}]",)
+
+
+def test_every_field_of_a_run_policy_is_applied_to_a_running_job_or_reported_as_ignored() -> None:
+    applied = {"clean_pod_policy", "ttl_seconds_after_finished", "suspend"}
+    for field in fields(RunPolicy):
+        words = field.name.split("_")
+        path = "spec.runPolicy." + words[0] + "".join(map(str.capitalize, words[1:]))
+        assert (path in LAUNCHERS) is (field.name not in applied), f"{path}: LAUNCHERS or `applied` lacks it"

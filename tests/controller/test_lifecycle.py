@@ -1,4 +1,4 @@
-"""A job from its creation to its end, as the users of v2beta1 know it."""
+"""A v2beta1 job from its creation to its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_job_runs_from_creation_to_success(world: World) -> None:
     )
 
 
-def test_events_are_those_of_the_peers_controller(world: World) -> None:
+def test_events_have_the_reasons_and_messages_of_mpi_operator(world: World) -> None:
     made = world.submit()
     event = world.said("MPIJobCreated")
     assert event["source"] == {"component": "mpi-job-controller"}
@@ -68,7 +68,7 @@ def test_every_object_is_owned_by_its_job(world: World) -> None:
         assert (owner["kind"], owner["uid"], owner["controller"]) == ("MPIJob", made["metadata"]["uid"], True)
 
 
-def test_no_two_jobs_share_a_key(world: World) -> None:
+def test_each_job_has_keys_of_its_own(world: World) -> None:
     for name in ("one", "two"):
         world.submit(name=name)
         world.started(name=name)
@@ -142,7 +142,7 @@ def test_a_finished_job_is_not_started_again(world: World) -> None:
     assert world.condition("Succeeded")["status"] == "True"
 
 
-def test_running_that_was_never_seen_is_said_not_to_be_true(world: World) -> None:
+def test_a_job_that_was_never_seen_running_gets_a_false_running_condition(world: World) -> None:
     world.submit()
     world.started()
     world.launcher_ends("Complete")
@@ -151,7 +151,7 @@ def test_running_that_was_never_seen_is_said_not_to_be_true(world: World) -> Non
     assert running["lastTransitionTime"] == world.status()["completionTime"]
 
 
-def test_what_a_user_deletes_comes_back_while_the_job_runs(world: World) -> None:
+def test_the_operator_creates_deleted_objects_again_while_the_job_runs(world: World) -> None:
     world.submit()
     world.started()
     for kind, name in (("Service", "job"), ("ConfigMap", "job-config"), ("Pod", "job-worker-1")):
@@ -173,7 +173,7 @@ def test_a_job_without_workers_runs_on_its_launcher(world: World) -> None:
     assert world.condition("Running")["status"] == "True"
 
 
-def test_workers_on_their_nodes_network_resolve_the_clusters_names(world: World) -> None:
+def test_workers_on_the_network_of_the_node_resolve_names_of_the_cluster(world: World) -> None:
     container = {"name": "main", "image": "mpi-image"}
     theirs = {"spec": {"hostNetwork": True, "containers": [container]}}
     replicas = {"Launcher": {"template": {"spec": {"containers": [container]}}},

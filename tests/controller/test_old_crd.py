@@ -1,4 +1,4 @@
-"""A cluster that had mpi-operator's CRD: the jobs stored under it stay, and run, when ours takes its place."""
+"""A cluster that had mpi-operator's CRD: its stored jobs stay, and run, after this project's CRD replaces it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.fixtures import started
-from cluster.places import Home
+from cluster.home import Home
 
-from mpiboot.controller.crd import VERSIONS
+from mpiboot.controller.install.crd import VERSIONS
 from tests.controller.conftest import REPOSITORY, Client, World, eventually, mpi_job
 
 if TYPE_CHECKING:
@@ -43,21 +43,21 @@ OLD = {
 
 @pytest.fixture
 def cluster_before(tmp_path_factory: pytest.TempPathFactory, api_server: Kubernetes) -> Iterator[Kubernetes]:
-    """An API server of this test's own: others' jobs live by our CRD."""
+    """An API server for this test alone: the jobs of other tests need the new CRD."""
     assert api_server.kubeconfig.exists()  # there is one to start
     with started(Home(tmp_path_factory.mktemp("before"))) as kubernetes:
         yield kubernetes
 
 
-def test_a_job_stored_under_the_old_crd_is_read_and_runs_under_ours(
-    cluster_before: Kubernetes, start_operator: Callable[..., Operator], tmp_path_factory: pytest.TempPathFactory
+def test_a_job_stored_under_the_old_crd_runs_under_the_new_one(
+    cluster_before: Kubernetes, start_operator: Callable[..., Operator]
 ) -> None:
     cluster_before.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(OLD))
-    client = Client(cluster_before.kubeconfig, tmp_path_factory.mktemp("client"))
+    client = Client.of(cluster_before.kubeconfig)
     world = World(client, "default")
     eventually("the old API", lambda: client.ask("GET", world.path("MPIJob")).ok)
     given = mpi_job(slotsPerWorker=2, sshAuthMountPath="/home/mpiuser/.ssh")
-    # What users of that schema could write, and nobody reads.
+    # That schema accepts it, and the operator ignores it.
     given["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["misspelt"] = {"cpu": 1}
     before = world.create("MPIJob", given)
     done = {**before, "metadata": {"name": "done"}}
@@ -77,13 +77,13 @@ def test_a_job_stored_under_the_old_crd_is_read_and_runs_under_ours(
     assert {"name": "OMPI_MCA_orte_set_default_slots", "value": "2"} in container["env"]
     world.launcher_ends("Complete")
     eventually("the outcome", lambda: world.condition("Succeeded"))
-    # One that had ended is not run again.
+    # A job that had finished does not run again.
     assert world.launcher("done") is None
     assert world.condition("Succeeded", "done")
-    client.session.close()
+    client.close()
 
 
 def readable(client: Client, path: str) -> object:
     """The object, once the version is served with the defaults of its schema."""
     answer = client.ask("GET", path)
-    return answer.json() if answer.ok and "dialect" in answer.json()["spec"] else None
+    return answer.object if answer.ok and "dialect" in answer.object["spec"] else None

@@ -1,4 +1,4 @@
-"""Other MPI operators are looked for before the first job is. No cluster: leases are asked of a script."""
+"""The operator looks for other MPI operators before its first job. No cluster: a script answers for leases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.controller import settings
-from mpiboot.controller.api import Api
-from mpiboot.controller.api_error import ApiError, UnreachableError
-from mpiboot.controller.connection import Connection
+from mpiboot.controller.operator_process import Replica
 from mpiboot.controller.preflight import Peers
-from mpiboot.controller.replica import Replica
+from mpiboot.kube.api import Api
+from mpiboot.kube.api_error import ApiError, UnreachableError
+from mpiboot.kube.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpiboot.controller.api import Object
-    from mpiboot.controller.kinds import Kind
+    from mpiboot.kube.api import Object
+    from mpiboot.kube.kinds import Kind
 
 HELD = {"spec": {"holderIdentity": "them", "renewTime": "2026-01-02T03:04:05.000000Z", "leaseDurationSeconds": 15}}
 
@@ -28,7 +28,7 @@ async def _nobody() -> Mapping[str, str]:
 
 
 class Leases(Api):
-    """An API server that answers for leases with what is put into it, in turn."""
+    """An API server that answers for leases with the given answers, in turn."""
 
     def __init__(self) -> None:
         super().__init__(Connection("http://127.0.0.1:1", None, _nobody, "default"))
@@ -41,7 +41,7 @@ class Leases(Api):
         return answer
 
 
-def test_no_job_is_handled_before_the_others_leases_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_job_is_reconciled_before_the_leases_of_other_operators_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[tuple[str, str]] = []
 
     async def handle(replica: Replica, key: str) -> None:
@@ -80,7 +80,7 @@ def test_no_job_is_handled_before_the_others_leases_are_known(monkeypatch: pytes
     ],
     ids=["held", "absent", "not for us", "broken", "unreachable"],
 )
-def test_only_an_answer_counts_as_a_look(answer: Object | Exception, *, known: bool) -> None:
+def test_only_an_answer_counts_as_a_read_lease(answer: Object | Exception, *, known: bool) -> None:
     async def main() -> None:
         api = Leases()
         peers = Peers(api, ["theirs/lease"], lambda: None)

@@ -1,4 +1,4 @@
-"""What is left of a job, how long it may take, and how it grows and shrinks."""
+"""What stays of a job, how long it may run, and how it grows and shrinks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_clean_pod_policy_decides_which_workers_stay(world: World, policy: s
     world.replicas({"Launcher": {"succeeded": 1}, "Worker": {}})
 
 
-def test_the_launcher_gets_its_ttl_only_after_the_outcome_is_kept(world: World) -> None:
+def test_the_launcher_gets_its_ttl_only_after_the_outcome_is_in_the_status(world: World) -> None:
     world.submit(policy={"ttlSecondsAfterFinished": 60})
     job = world.started()
     assert "ttlSecondsAfterFinished" not in job["spec"]
@@ -62,19 +62,19 @@ def test_the_deadline_counts_before_there_is_a_launcher(world: World) -> None:
     assert world.launcher() is None
 
 
-def test_a_launcher_that_came_late_has_what_is_left_of_the_deadline(world: World) -> None:
+def test_a_late_launcher_has_the_rest_of_the_deadline(world: World) -> None:
     world.submit(launcherCreationPolicy="WaitForWorkersReady", policy={"activeDeadlineSeconds": 4})
     eventually("workers", lambda: len(world.workers()) == 2)
     world.run_workers(ready=True)
     assert world.started()["spec"]["activeDeadlineSeconds"] == 4
-    # Longer ago than anybody can wait: what was waited for this launcher.
+    # The job started long ago: its launcher has waited since.
     world.patch("MPIJob", "job", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
     world.patch("Job", "job-launcher", {"status": {"startTime": "2026-01-01T00:10:00Z"}}, "status")
     failed = eventually("the end", lambda: world.condition("Failed"))
     assert failed["reason"] == "DeadlineExceeded"
     eventually("a launcher that is held", lambda: (found := world.launcher()) and found["spec"].get("suspend"))
     eventually("no workers", lambda: not world.workers())
-    # The cluster counts only from the end of a Job, which this one never has.
+    # The cluster counts from the end of a Job, and a suspended Job has none.
     world.patch("MPIJob", "job", {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 1}}})
     eventually("no launcher", lambda: world.launcher() is None)
     holds(lambda: world.launcher() is None, 1)
@@ -114,12 +114,12 @@ def test_evicted_workers_are_an_event_and_the_reason_of_a_failure(world: World) 
     assert eventually("the end", lambda: world.condition("Failed"))["reason"] == "MPIJobEvicted"
 
 
-def test_changes_that_come_too_late_are_said(world: World) -> None:
+def test_an_ignored_edit_is_an_event(world: World) -> None:
     world.submit()
     world.started()
     world.patch("MPIJob", "job", {"spec": {"slotsPerWorker": 4, "mpiImplementation": "MPICH"}})
     assert "spec.slotsPerWorker, spec.mpiImplementation" in world.said("ChangeIgnored")["message"]
-    # More workers are followed, in the words that the launcher was made for.
+    # More workers are added, with the slots that the launcher was made for.
     world.patch("MPIJob", "job", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
     lines = [f"job-worker-{index}.job.{world.namespace}.svc slots=1" for index in range(3)]
 

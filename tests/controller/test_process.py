@@ -1,4 +1,4 @@
-"""The operator as a process: its rights, its turns, its end, and the failures around it."""
+"""The operator as a process: rights, leader election, exit, and failures around it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import requests
 import yaml
 from cluster import api, processes
 from cluster.fixtures import Kubernetes
-from cluster.places import Home
+from cluster.home import Home
 
 from tests.controller.conftest import PATIENCE, REPOSITORY, Client, World, eventually, holds
 
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("unwatched")
 
 @pytest.fixture
 def only(bare_world: World) -> tuple[str, ...]:
-    """Flags of an operator that minds its own namespace."""
+    """Flags of an operator that watches only its own namespace."""
     return (f"--namespace={bare_world.namespace}", f"--lock-namespace={bare_world.namespace}", "--lease-seconds=4")
 
 
@@ -86,7 +85,7 @@ def test_those_rights_hold_no_list_of_secrets(account: Path, api_server: Kuberne
     assert account.exists()
 
 
-def test_an_operator_killed_in_the_middle_is_followed_by_one_that_goes_on(
+def test_a_new_operator_continues_the_work_of_a_killed_one(
     start_operator: Start, bare_world: World, only: tuple[str, ...]
 ) -> None:
     world = bare_world
@@ -108,7 +107,7 @@ def test_an_operator_killed_in_the_middle_is_followed_by_one_that_goes_on(
     assert len(world.events("MPIJobCreated")) == 1
 
 
-def test_one_that_ends_by_a_signal_hands_over_at_once(
+def test_an_operator_that_a_signal_ends_releases_its_lease_at_once(
     start_operator: Start, bare_world: World, only: tuple[str, ...]
 ) -> None:
     first = start_operator(*only[:-1], "--lease-seconds=600")
@@ -129,7 +128,7 @@ def _metric(operator: Operator) -> Any:  # noqa: ANN401
         return None
 
 
-def test_one_that_loses_its_lease_ends_at_once(start_operator: Start, bare_world: World, only: tuple[str, ...]) -> None:
+def test_a_leader_that_loses_its_lease_exits(start_operator: Start, bare_world: World, only: tuple[str, ...]) -> None:
     operator = start_operator(*only)
     path = f"{LEASES.format(bare_world.namespace)}/mpiboot-operator"
     stolen = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}}
@@ -137,7 +136,7 @@ def test_one_that_loses_its_lease_ends_at_once(start_operator: Start, bare_world
     assert operator.process.wait(PATIENCE) == 70
 
 
-def test_another_mpi_operator_is_given_way(start_operator: Start, bare_world: World) -> None:
+def test_the_operator_does_nothing_while_another_one_works(start_operator: Start, bare_world: World) -> None:
     world = bare_world
     start_operator(f"--namespace={world.namespace}", "--no-leader-election", f"--peer-leases={world.namespace}/theirs")
     lease = {"metadata": {"name": "theirs"}, "spec": {"holderIdentity": "them", "leaseDurationSeconds": 12}}
@@ -149,7 +148,7 @@ def test_another_mpi_operator_is_given_way(start_operator: Start, bare_world: Wo
     world.started()
 
 
-def test_a_job_that_mpi_operator_began_goes_on_with_its_one_key_pair(
+def test_a_job_that_mpi_operator_began_continues_with_its_one_key_pair(
     start_operator: Start, bare_world: World, only: tuple[str, ...]
 ) -> None:
     world = bare_world
@@ -180,7 +179,7 @@ def test_an_operator_outlives_a_restart_of_the_api_server(
     try:
         api.up(home, dies_with_us=True)
         Kubernetes(home.kubeconfig).kubectl("apply", "--server-side", "-f", str(REPOSITORY / "deploy" / "crd.yaml"))
-        client = Client(home.kubeconfig, tmp_path_factory.mktemp("client"))
+        client = Client.of(home.kubeconfig)
         world = World(client, "default")
         eventually("the MPIJobs' API", lambda: client.ask("GET", world.path("MPIJob")).ok)
         start_operator(f"--kubeconfig={home.kubeconfig}", "--no-leader-election")
@@ -189,10 +188,8 @@ def test_an_operator_outlives_a_restart_of_the_api_server(
         server = next(each for each in processes.recorded(home) if each.name == "kube-apiserver")
         argv = Path(f"/proc/{server.pid}/cmdline").read_text().split("\0")[:-1]
         os.kill(server.pid, signal.SIGKILL)
-        client.session.close()
-        # It cannot be followed before its port is free.
+        # The port must be free before the next server starts.
         eventually("the API server's end", lambda: not _answers(client, world.path("MPIJob")))
-        client.session.close()
         with (home.logs / "kube-apiserver-again.log").open("wb") as output:
             again = subprocess.Popen(argv, stdout=output, stderr=output)
         eventually("the API server", lambda: _answers(client, world.path("MPIJob")))
@@ -200,7 +197,7 @@ def test_an_operator_outlives_a_restart_of_the_api_server(
         world.started(name="after")
         world.run_workers("before")
         world.replicas({"Launcher": {}, "Worker": {"active": 2}}, "before")
-        client.session.close()
+        client.close()
     finally:
         if again is not None:
             again.kill()
@@ -209,13 +206,10 @@ def test_an_operator_outlives_a_restart_of_the_api_server(
 
 
 def _answers(client: Client, path: str) -> bool:
-    try:
-        return client.ask("GET", path).ok
-    except requests.ConnectionError:
-        return False
+    return client.ask("GET", path).ok
 
 
-def test_a_kubeconfig_that_names_no_cluster_is_said(mpiboot: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_kubeconfig_without_a_cluster_is_one_line(mpiboot: Callable[..., Any], tmp_path: Path) -> None:
     empty = tmp_path / "none"
     empty.write_text("apiVersion: v1\nkind: Config\n")
     done = mpiboot("operator", f"--kubeconfig={empty}")
@@ -230,11 +224,11 @@ def test_a_kubeconfig_that_is_not_there_is_one_line(
     absent = tmp_path / "absent"
     done = mpiboot(*command, env={**os.environ, "KUBECONFIG": str(absent)})
     assert done.returncode == 2
-    assert done.stderr.startswith(f"mpiboot: no cluster: there is no file {absent}; name a kubeconfig")
+    assert done.stderr.startswith(f"mpiboot: no cluster: there is no file {absent}; set $KUBECONFIG")
     assert done.stderr.count("\n") == 1
 
 
-def test_wrong_settings_are_all_said_at_once(mpiboot: Callable[..., Any]) -> None:
+def test_one_error_names_all_wrong_settings(mpiboot: Callable[..., Any]) -> None:
     done = mpiboot("operator", "--workers=0", "--own-images=(", "--peer-leases=x")
     assert done.returncode == 2
     for flag in ("--workers", "--own-images", "--peer-leases"):

@@ -1,4 +1,4 @@
-"""Jobs that cannot run as they are, and objects that belong to somebody else."""
+"""Invalid jobs, refusals of the API server, and objects of other owners."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ({"workers": 0}, "spec.mpiReplicaSpecs.Worker.replicas"),
         ({"policy": {"cleanPodPolicy": "Sometimes"}}, "spec.runPolicy.cleanPodPolicy"),
         ({"slotsPerWorker": -1}, "spec.slotsPerWorker"),
+        ({"workers": 5001}, "spec.mpiReplicaSpecs.Worker.replicas: must be <= 5000, is 5001"),
         ({"name": "a" * 55, "workers": 1000}, "metadata.name"),
         ({"name": "4you"}, "metadata.name"),
         ({"mpiReplicaSpecs": {}}, "spec.mpiReplicaSpecs.Launcher"),
@@ -51,7 +52,7 @@ def test_an_elastic_job_of_impossible_numbers_starts_nothing(world: World) -> No
         assert world.all(kind) == []
 
 
-def test_an_invalid_job_runs_once_it_is_mended(world: World) -> None:
+def test_an_invalid_job_runs_after_it_is_corrected(world: World) -> None:
     world.submit(slotsPerWorker=-1)
     world.said("ValidationError")
     world.patch("MPIJob", "job", {"spec": {"slotsPerWorker": 2}})
@@ -59,7 +60,7 @@ def test_an_invalid_job_runs_once_it_is_mended(world: World) -> None:
     eventually("the state", lambda: world.status().get("state") == "Waiting")
 
 
-def test_a_running_job_survives_an_edit_that_makes_no_sense(world: World) -> None:
+def test_a_running_job_survives_an_invalid_edit(world: World) -> None:
     world.submit()
     world.started()
     world.patch("MPIJob", "job", {"spec": {"runPolicy": {"cleanPodPolicy": "Sometimes"}}})
@@ -81,7 +82,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_objects_of_others_are_left_alone(world: World, kind: str) -> None:
+def test_objects_of_other_owners_are_not_changed(world: World, kind: str) -> None:
     theirs = world.create(kind, OTHERS[kind])
     name = theirs["metadata"]["name"]
     world.submit()
@@ -99,7 +100,7 @@ def test_objects_of_others_are_left_alone(world: World, kind: str) -> None:
     world.started()
 
 
-def test_a_name_like_a_workers_outside_the_job_is_left_alone(world: World) -> None:
+def test_a_pod_named_like_a_worker_outside_the_job_is_not_changed(world: World) -> None:
     labels = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "job",
               "training.kubeflow.org/job-role": "worker"}  # fmt: skip
     stranger = {"metadata": {"name": "job-worker-7", "labels": labels}, "spec": OTHERS["Pod"]["spec"]}
@@ -110,11 +111,11 @@ def test_a_name_like_a_workers_outside_the_job_is_left_alone(world: World) -> No
     eventually("the stranger alone", lambda: [p["metadata"]["name"] for p in world.workers()] == ["job-worker-7"])
 
 
-def test_a_quota_that_is_used_up_is_said_and_waited_for(world: World) -> None:
+def test_an_exhausted_quota_is_an_event_and_the_job_waits(world: World) -> None:
     quota = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
     path = f"/api/v1/namespaces/{world.namespace}/resourcequotas"
     world.client.do("POST", path, quota)
-    # Nobody counts here but the admission plugin, which waits for a first count.
+    # No quota controller runs here: the admission plugin waits for a first count.
     status = {"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}}
     world.client.do("PATCH", f"{path}/few/status", status, "application/merge-patch+json")
     world.submit()
@@ -125,7 +126,7 @@ def test_a_quota_that_is_used_up_is_said_and_waited_for(world: World) -> None:
     eventually("no more trouble", lambda: world.status().get("state") == "Waiting")
 
 
-def test_a_webhook_that_fails_is_said_once_that_lasts(world: World) -> None:
+def test_a_failing_webhook_is_an_event_only_if_it_lasts(world: World) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     hook = {
@@ -141,7 +142,7 @@ def test_a_webhook_that_fails_is_said_once_that_lasts(world: World) -> None:
     try:
         stranger = {"metadata": {"name": "stranger"}, "spec": OTHERS["Pod"]["spec"]}
         dry_run = f"{world.path('Pod')}?dryRun=All"
-        eventually("a webhook at work", lambda: world.client.ask("POST", dry_run, stranger).status_code == 500)
+        eventually("a webhook at work", lambda: world.client.ask("POST", dry_run, stranger).status == 500)
         world.submit()
         assert "failed calling webhook" in world.said("FailedCreate")["message"]
         eventually("the reason", lambda: "failed calling webhook" in world.status().get("reason", ""))
@@ -164,7 +165,7 @@ def test_the_users_restart_policy_in_a_template_is_warned_about(world: World) ->
     assert world.started()["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
 
 
-def test_a_job_that_another_operator_began_goes_on(world: World) -> None:
+def test_a_job_that_another_operator_began_continues(world: World) -> None:
     made = world.submit(policy={"managedBy": "kueue.x-k8s.io/multikueue"})
     reference = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "job", "controller": True,
                  "uid": made["metadata"]["uid"]}  # fmt: skip

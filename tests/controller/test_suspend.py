@@ -1,4 +1,4 @@
-"""Suspended jobs hold no pods, and go on with the wishes that they have when they resume."""
+"""Suspended jobs have no pods, and resume with the fields that they have then."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_job_created_suspended_starts_when_it_is_resumed(world: World) -> None
     assert world.condition("Running")["status"] == "False"
     assert "startTime" not in world.status()
     world.said("MPIJobSuspended")
-    # Nothing is written between reading and updating a job that rests.
+    # The operator writes nothing between the read and the update of a suspended job.
     job = world.job()
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] |= {
         "metadata": {"labels": {"foo": "bar"}, "annotations": {"queue.example.com/workload": "mine"}}
@@ -58,7 +58,7 @@ def test_a_job_created_suspended_starts_when_it_is_resumed(world: World) -> None
     assert template["spec"]["nodeSelector"] == {"example.com/accelerator": "model"}
     assert template["spec"]["tolerations"][-1]["key"] == "gpu"
     assert launcher["metadata"]["uid"] == rests["metadata"]["uid"]
-    # Queues look for their gate at the end.
+    # Queueing systems look for their gate at the end.
     assert template["spec"]["schedulingGates"][-1] == {"name": "queue.example.com/topology"}
 
 
@@ -95,7 +95,7 @@ def test_a_running_job_can_be_suspended_and_resumed(world: World) -> None:
 
 
 @pytest.mark.parametrize("ran", [False, True], ids=["never ran", "ran"])
-def test_a_launcher_edited_while_it_rests_runs_as_edited(world: World, *, ran: bool) -> None:
+def test_a_launcher_edited_while_suspended_runs_as_edited(world: World, *, ran: bool) -> None:
     world.submit(policy={} if ran else {"suspend": True})
     before = eventually("the launcher's Job", world.launcher)
     if ran:
@@ -123,7 +123,7 @@ def test_an_update_right_after_creation_is_not_refused(world: World) -> None:
     world.started()
 
 
-def test_jobs_of_another_manager_are_left_alone(world: World) -> None:
+def test_jobs_of_another_manager_are_not_changed(world: World) -> None:
     world.submit(name="theirs", policy={"managedBy": "kueue.x-k8s.io/multikueue"})
     world.submit(name="ours", policy={"managedBy": "kubeflow.org/mpi-operator"})
     world.started(name="ours")

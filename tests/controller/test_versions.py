@@ -1,4 +1,4 @@
-"""Jobs of older versions: what is stored of them, what their pods are, and the words of their status."""
+"""Jobs of older versions: their stored fields, their pods and their status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from mpiboot.controller.crd import VERSIONS
+from mpiboot.controller.install.crd import VERSIONS
 from tests.controller.conftest import eventually, holds
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def start(world: World, workers: int) -> None:
 
 @pytest.mark.usefixtures("unwatched")  # or the operator writes between a test's reading and its writing
 @pytest.mark.parametrize("version", VERSIONS)
-def test_nothing_is_lost_whichever_version_a_job_goes_through(bare_world: World, version: str) -> None:
+def test_no_field_is_lost_through_any_version(bare_world: World, version: str) -> None:
     world = bare_world
     given = manifest(version) if version in OLD else {**manifest("v1"), "apiVersion": f"kubeflow.org/{version}"}
     world.client.do("POST", path(world, version), given)
@@ -125,7 +125,7 @@ def test_restarting_and_running_replace_each_other_and_failed_is_the_end(world: 
     ended = [("Created", "True"), ("Running", "False"), ("Failed", "True")]
     assert [each[:2] for each in job_status(world)[0]] == ended
     assert job_status(world)[0][2] == failed
-    # The cause, which those words leave out.
+    # The condition omits the cause.
     assert "Job has reached the limit" in world.status()["reason"]
     assert "Job has reached the limit" in world.said("MPIJobFailed")["message"]
     before = world.status()
@@ -133,7 +133,7 @@ def test_restarting_and_running_replace_each_other_and_failed_is_the_end(world: 
     holds(lambda: world.status() == before, 1)
 
 
-def test_workers_that_stay_are_counted_on(world: World) -> None:
+def test_the_status_still_counts_workers_that_stay(world: World) -> None:
     submit(world, "v1alpha2", cleanPodPolicy="None")
     start(world, 1)
     world.launcher_ends("Complete")
@@ -165,7 +165,7 @@ def test_malformed_fields_are_events_and_no_refusal(world: World) -> None:
     assert world.events("ValidationError") == []
 
 
-def test_the_discovery_script_of_v1_tells_slots(world: World) -> None:
+def test_the_discovery_script_of_v1_prints_slots(world: World) -> None:
     submit(world, "v1", slotsPerWorker=3)
     start(world, 2)
 
@@ -178,7 +178,7 @@ def test_the_discovery_script_of_v1_tells_slots(world: World) -> None:
     eventually("both workers", lambda: lines() == hosts)
 
 
-def test_a_job_of_v1alpha1_runs_in_its_own_words(world: World) -> None:
+def test_a_job_of_v1alpha1_has_the_status_of_its_version(world: World) -> None:
     submit(world, "v1alpha1")
     eventually("workers", lambda: len(world.workers()) == 2)
     assert world.launcher() is None

@@ -1,4 +1,4 @@
-"""The launcher waits for its workers, and says why."""
+"""The launcher waits for its workers, and the status shows why."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_the_gate_opens_when_all_workers_are_ready(world: World) -> None:
 
 
 @pytest.mark.parametrize("names", ["known", "never known"])
-def test_the_gate_waits_for_names(world: World, names: str) -> None:
-    """DNS hears of a worker after its pod is ready. Some clusters may make names by other means."""
+def test_the_gate_waits_until_dns_knows_the_workers(world: World, names: str) -> None:
+    """DNS knows a worker a moment after its pod is ready. Some clusters make names without EndpointSlices."""
     world.submit()
     world.started()
     name = world.launcher_pod()["metadata"]["name"]
@@ -53,7 +53,7 @@ def test_the_gate_waits_for_names(world: World, names: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
-def test_a_launchers_next_try_waits_for_a_worker_that_has_gone(world: World, policy: str) -> None:
+def test_the_next_attempt_of_a_launcher_waits_for_a_lost_worker(world: World, policy: str) -> None:
     world.submit(launcherCreationPolicy=policy)
     eventually("workers", lambda: len(world.workers()) == 2)
     world.run_workers(ready=True)
@@ -69,7 +69,7 @@ def test_a_launchers_next_try_waits_for_a_worker_that_has_gone(world: World, pol
     eventually("an open gate", lambda: gates(world, second) == [])
 
 
-def test_gates_of_others_stay(world: World) -> None:
+def test_gates_of_other_controllers_stay(world: World) -> None:
     job = {"name": "main", "image": "mpi-image"}
     template = {"spec": {"containers": [job], "schedulingGates": [{"name": "example.com/mine"}]}}
     world.submit(mpiReplicaSpecs={"Launcher": {"template": template},
@@ -81,7 +81,7 @@ def test_gates_of_others_stay(world: World) -> None:
     eventually("the other's gate alone", lambda: gates(world, name) == ["example.com/mine"])
 
 
-def test_our_images_wait_in_place_and_are_told_addresses(world: World) -> None:
+def test_launchers_of_our_images_wait_by_themselves_and_receive_addresses(world: World) -> None:
     world.submit(image="mpiboot/openmpi:latest")
     world.started()
     pod = world.launcher_pod()
@@ -113,7 +113,7 @@ def test_with_waitforworkersready_there_is_no_launcher_before(world: World) -> N
     eventually("an open gate", lambda: gates(world, name) == [])
 
 
-def test_the_status_says_what_a_worker_lacks(world: World) -> None:
+def test_the_status_shows_what_a_worker_lacks(world: World) -> None:
     world.submit()
     world.started()
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",

@@ -1,4 +1,4 @@
-"""The operator on a real node: a process with the rights that an installation gives it, for one namespace."""
+"""The operator on a real node: a process with the rights of an installed operator, for one namespace."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ STARTS_WITHIN = 60.0
 
 @dataclass
 class Operator:
-    """An operator process that looks after one namespace and can be killed and started again."""
+    """An operator process for one namespace. It can be killed and started again."""
 
     command: list[str]
     log: Path
     process: subprocess.Popen[bytes] | None = field(default=None)
 
     def start(self) -> None:
-        """Returns when it watches."""
+        """Start the process."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self) -> None:
-        """End it as a dying machine would: without a word."""
+        """Kill it without a warning, as a dying machine does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -51,7 +51,7 @@ class Operator:
 
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A kubeconfig with the rights of the installed operator. All of deploy/ is there, but nothing runs."""
+    """A kubeconfig with the rights of the installed operator. All of deploy/ is applied except the Deployment."""
     if not cluster.ours:
         missing("a node that pods and this machine share", "unset KUBECONFIG; make cluster")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(REPOSITORY / "deploy" / "crd.yaml"))
@@ -71,7 +71,7 @@ def installed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def space(cluster: Cluster, installed: Path) -> Iterator[str]:
-    """A namespace that the operator looks after, once it is installed."""
+    """The namespace of the operator."""
     assert installed.exists()
     name = f"e2e-{uuid.uuid4().hex[:6]}"
     cluster.kubectl("create", "namespace", name)
@@ -82,7 +82,7 @@ def space(cluster: Cluster, installed: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def operator(cluster: Cluster, space: str, installed: Path, tmp_path_factory: pytest.TempPathFactory,
              request: pytest.FixtureRequest) -> Iterator[Operator]:
-    """Our operator; workers check in at this machine's address. A module's OPERATOR_FLAGS are more flags for it."""
+    """Our operator. Workers check in at this machine's address. A test module's OPERATOR_FLAGS add flags."""
     port, = ports.free(cluster.host, 1)
     operator = Operator([
         sys.executable, "-m", "mpiboot", "operator", "--kubeconfig", str(installed), "--namespace", space,
@@ -94,12 +94,12 @@ def operator(cluster: Cluster, space: str, installed: Path, tmp_path_factory: py
     operator.start()
     yield operator
     operator.kill()
-    sys.stdout.write(operator.log.read_text())  # shown beside a failed test
+    sys.stdout.write(operator.log.read_text())  # pytest shows it if a test fails
 
 
 @pytest.fixture
 def jobs(cluster: Cluster, space: str, operator: Operator) -> Iterator[Jobs]:
-    """Submits jobs in the operator's namespace; they are deleted after the test, so the next finds room."""
+    """Submits jobs in the operator's namespace. They are deleted after the test, so that the next one has room."""
     assert operator.process is not None
     assert operator.process.poll() is None, operator.log.read_text()
     jobs = Jobs(cluster, space)
@@ -110,13 +110,13 @@ def jobs(cluster: Cluster, space: str, operator: Operator) -> Iterator[Jobs]:
 
 @pytest.fixture(scope="session")
 def foreign(docker_engine: docker.DockerClient, cluster: Cluster) -> Callable[[str], str]:
-    """The tag of an image that knows nothing of mpiboot, on the node: `foreign("peers" | "guide")`."""
+    """The tag of an image without mpiboot, loaded to the node: `foreign("peers" | "guide")`."""
     return lambda name: cluster.load(build(docker_engine, FOREIGN / name))
 
 
 @pytest.fixture(scope="session")
 def derived(docker_engine: docker.DockerClient, image: Callable[[str], str], cluster: Cluster) -> Callable[..., str]:
-    """The tag of an image built from one of ours, on the node: `derived()`, or of another user: `derived("0:0")`."""
+    """The tag of an image built from ours, loaded to the node: `derived()`, or of another user: `derived("0:0")`."""
 
     def get(owner: str = "1000:0") -> str:
         tag = f"derived-{owner.partition(':')[0]}"
@@ -128,5 +128,5 @@ def derived(docker_engine: docker.DockerClient, image: Callable[[str], str], clu
 
 @pytest.fixture(scope="session")
 def loaded(image: Callable[[str], str], cluster: Cluster) -> Callable[[str], str]:
-    """The tag of one of our images, on the node: `loaded("openmpi")`."""
+    """The tag of one of our images, loaded to the node: `loaded("openmpi")`."""
     return lambda name: cluster.load(image(name))

@@ -1,4 +1,4 @@
-"""What a user does with a job and sees of it, by kubectl; and where each rank of it really ran."""
+"""A user's work with jobs by kubectl, and the hosts on which the ranks really ran."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from cluster.fixtures import Cluster
 
 Object = dict[str, Any]
-PATIENCE = 150.0  # seconds; used up only where something is broken
+PATIENCE = 150.0  # seconds; only a test that fails waits that long
 
-# Every rank says where it runs and takes part in a sum, so that the ranks have really met.
+# Every rank prints where it runs and takes part in a sum, which shows that the ranks communicate.
 PI = """
 from mpi4py import MPI
 import socket
@@ -29,7 +29,7 @@ print(f"rank {world.rank} of {world.size} on {socket.gethostname()}: pi is {pi:.
 
 
 def mpijob(name: str, image: str, command: list[str], workers: int = 2, **spec: object) -> Object:
-    """A v2beta1 MPIJob: one slot a worker, quick to end."""
+    """A v2beta1 MPIJob with one slot a worker, whose pods end quickly."""
     container = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent"}
 
     def replica(count: int, **more: object) -> Object:
@@ -47,7 +47,7 @@ def pi(name: str, image: str, workers: int = 2, **spec: object) -> Object:
 
 
 def held(command: list[str]) -> list[str]:
-    """A launcher's command that begins when the test says so: `jobs.let_go(name)`."""
+    """A launcher's command that waits until the test calls `jobs.start_held(name)`."""
     return ["sh", "-c", 'until [ -e /tmp/go ]; do sleep 0.2; done; exec "$@"', "held", *command]
 
 
@@ -68,30 +68,30 @@ class Jobs:
     submitted: list[str] = field(default_factory=list)
 
     def submit(self, job: Object) -> str:
-        """Its name, once the API server has it."""
+        """Create the job and return its name."""
         name = str(job["metadata"]["name"])
         self.submitted.append(name)
         self._kubectl("create", "-f", "-", given=json.dumps(job))
         return name
 
     def run(self, job: Object) -> str:
-        """What its launcher printed. The job succeeded."""
+        """Run a job that succeeds, and return what its launcher printed."""
         name = self.submit(job)
-        assert self.end(name) == "Succeeded", self.told(name)
+        assert self.end(name) == "Succeeded", self.report(name)
         return self.output(name)
 
     def end(self, name: str, limit: float = PATIENCE) -> str:
-        """Succeeded or Failed."""
+        """Wait for the end of a job: Succeeded or Failed."""
         self.until(name, "its end", lambda: self._ends(name), limit)
         ended, = self._ends(name)
         return str(ended)
 
     def until(self, name: str, what: str, holds: Any, limit: float = PATIENCE) -> None:  # noqa: ANN401 (any truth)
-        """Wait for something about a job; out of time, all that is known of the job is told."""
+        """Wait until something holds for a job. Out of time, the error has everything that is known of the job."""
         try:
             wait_for(f"{name}: {what}", lambda: bool(holds()), limit)
         except Exception as error:
-            raise AssertionError(f"{error}\n{self.told(name)}") from error
+            raise AssertionError(f"{error}\n{self.report(name)}") from error
 
     def get(self, name: str) -> Object:
         found: Object = json.loads(self._kubectl("get", "mpijobs.v2beta1.kubeflow.org", name, "-o", "json"))
@@ -112,13 +112,13 @@ class Jobs:
         found: list[Object] = json.loads(self._kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
         return found
 
-    def let_go(self, name: str) -> None:
-        """Let a `held` launcher begin. Its container runs."""
+    def start_held(self, name: str) -> None:
+        """Let the command of a `held` launcher begin. Its container runs already."""
         pod, = self.pods(name, "launcher")
         self.cluster.kubectl("exec", "-n", self.namespace, pod["metadata"]["name"], "--", "touch", "/tmp/go")
 
     def output(self, name: str) -> str:
-        """What all of the launcher's pods printed so far."""
+        """The output of all of the launcher's pods so far."""
         return "".join(self._try("logs", pod["metadata"]["name"]) for pod in self.pods(name, "launcher"))
 
     def events(self, name: str) -> list[str]:
@@ -128,13 +128,13 @@ class Jobs:
         return [f"{each['reason']}: {each['message']}" for each in found]
 
     def launcher_starts(self, name: str) -> int:
-        """How many times a launcher's container was started."""
+        """How often a launcher's container was started."""
         return sum(1 + each["restartCount"] for pod in self.pods(name, "launcher")
                    for each in pod["status"].get("containerStatuses", [])
                    if "running" in each["state"] or "terminated" in each["state"])
 
-    def told(self, name: str) -> str:
-        """All that a user could look at."""
+    def report(self, name: str) -> str:
+        """Everything that a user can look at: the job, pods, events and logs."""
         parts = [self._try("get", "mpijobs.v2beta1.kubeflow.org", name, "-o", "yaml"),
                  self._try("get", "pods", "-o", "wide"), "\n".join(self.events(name))]
         parts += (self._try("logs", pod["metadata"]["name"], "--all-containers") for pod in self.pods(name))
@@ -156,7 +156,7 @@ class Jobs:
 
 
 def ranks(output: str) -> Counter[str]:
-    """How many ranks ran on each host, of a job whose ranks all found the same pi."""
+    """The number of ranks on each host, from the output of a job whose ranks all computed the same pi."""
     lines = [line.split() for line in output.splitlines() if line.startswith("rank ")]
     assert {line[-1] for line in lines} == {"3.141593"}, output
     assert sorted(int(line[1]) for line in lines) == list(range(int(lines[0][3]))), output
@@ -164,5 +164,5 @@ def ranks(output: str) -> Counter[str]:
 
 
 def one_on_each(name: str, workers: int) -> dict[str, int]:
-    """What `ranks` finds when every worker has one rank and the launcher none."""
+    """The result of `ranks` when every worker has one rank and the launcher none."""
     return {f"{name}-worker-{index}": 1 for index in range(workers)}

@@ -1,4 +1,4 @@
-"""The operator as it is installed: deploy/ applied, its image in a restricted namespace, its pod lost and replaced."""
+"""The installed operator: deploy/ applied, its image in a restricted namespace, its pod lost and replaced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from mpiboot.controller.install import IMAGE, NAME, NAMESPACE
+from mpiboot.controller.install.install import IMAGE, NAME, NAMESPACE
 from tests.conftest import REPOSITORY, missing
 from tests.e2e.jobs import Jobs, one_on_each, pi, ranks
 
@@ -23,7 +23,7 @@ LATE = 15  # seconds
 
 @pytest.fixture
 def deployed(cluster: Cluster, docker_engine: docker.DockerClient, installed: Path, space: str) -> Iterator[Jobs]:
-    """The Deployment, for one namespace: other tests bring operators of their own."""
+    """The Deployment, for one namespace, because other tests start operators of their own."""
     assert installed.exists()
     if not docker_engine.images.list(IMAGE):
         missing(f"the image {IMAGE}", "make images NAMES=operator")
@@ -58,6 +58,6 @@ def test_a_lost_operator_pod_is_replaced_and_its_jobs_go_on(deployed: Jobs, load
     name = deployed.submit(job)
     deployed.until(name, "a launcher that waits", lambda: deployed.launcher_starts(name) == 1)
     deployed.cluster.kubectl("delete", "pods", "-n", NAMESPACE, "--all", "--grace-period=0", "--force")
-    assert deployed.end(name) == "Succeeded", deployed.told(name)
+    assert deployed.end(name) == "Succeeded", deployed.report(name)
     assert deployed.launcher_starts(name) == 1
     assert ranks(deployed.output(name)) == one_on_each(name, 2)

@@ -1,4 +1,4 @@
-"""What goes wrong on real clusters: late workers, wrong images, full quotas, a job put aside, a dying operator."""
+"""Faults of real clusters: late workers, wrong images, full quotas, suspended jobs, a dying operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_late_worker_restarts_no_launcher(jobs: Jobs, loaded: Callable[[str], 
     image = loaded("openmpi")
     name = jobs.submit(_late(pi("late", image, runPolicy={"backoffLimit": 0}), image))
     jobs.until(name, "a launcher that waits", lambda: jobs.launcher_starts(name) == 1)
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     assert jobs.launcher_starts(name) == 1
     assert ranks(jobs.output(name)) == one_on_each(name, 2)
 
@@ -43,9 +43,9 @@ def test_a_late_worker_holds_back_a_foreign_launcher(jobs: Jobs, foreign: Callab
     jobs.until(name, "its first worker", lambda: any(
         each["status"]["phase"] == "Running" for each in jobs.pods(name, "worker")))
     assert jobs.launcher_starts(name) == 0
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     assert jobs.launcher_starts(name) == 1
-    # On a busy machine Open MPI adds a warning of its own (setpgid) to the log.
+    # On a busy machine Open MPI adds a warning (setpgid) to the log.
     printed = [line for line in jobs.output(name).splitlines() if line.startswith("held-")]
     assert sorted(printed) == ["held-worker-0", "held-worker-1"]
 
@@ -63,7 +63,7 @@ def test_a_wrong_image_is_named_and_costs_no_attempt(jobs: Jobs, loaded: Callabl
     assert jobs.launcher_starts(name) == 1
 
 
-def test_a_full_quota_is_told_and_waited_for(jobs: Jobs, loaded: Callable[[str], str], cluster: Cluster) -> None:
+def test_a_full_quota_is_an_event_and_the_job_waits(jobs: Jobs, loaded: Callable[[str], str], cluster: Cluster) -> None:
     quota = ("quota", "full", "-n", jobs.namespace)
     cluster.kubectl("create", *quota, "--hard=pods=1")
     try:
@@ -72,7 +72,7 @@ def test_a_full_quota_is_told_and_waited_for(jobs: Jobs, loaded: Callable[[str],
         assert not jobs.condition(name, "Failed")
     finally:
         cluster.kubectl("delete", *quota)
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     assert ranks(jobs.output(name)) == one_on_each(name, 2)
 
 
@@ -85,8 +85,8 @@ def test_a_suspended_job_has_no_pods_and_resumes(jobs: Jobs, loaded: Callable[[s
     jobs.patch(name, {"spec": {"runPolicy": {"suspend": False}}})
     jobs.until(name, "running again",
                lambda: [pod["status"]["phase"] for pod in jobs.pods(name, "launcher")] == ["Running"])
-    jobs.let_go(name)
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    jobs.start_held(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     assert jobs.condition(name, "Suspended")["status"] == "False"
     assert ranks(jobs.output(name)) == one_on_each(name, 2)
 
@@ -98,7 +98,7 @@ def test_an_operator_that_dies_in_the_middle_changes_nothing(
     jobs.until(name, "a launcher that waits", lambda: jobs.launcher_starts(name) == 1)
     operator.kill()
     operator.start()
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     assert jobs.launcher_starts(name) == 1
     assert len(jobs.pods(name, "worker")) == 2
     assert ranks(jobs.output(name)) == one_on_each(name, 2)
@@ -112,11 +112,11 @@ def test_a_job_that_ends_while_no_operator_runs_is_not_run_again(
     jobs.until(name, "running", lambda: jobs.condition(name, "Running").get("status") == "True")
     operator.kill()
     try:
-        jobs.let_go(name)
+        jobs.start_held(name)
         jobs.until(name, "the launcher's end", lambda: jobs.pods(name, "launcher")[0]["status"]["phase"] == "Succeeded")
         assert jobs.output(name).count("rank ") == 2
     finally:
         operator.start()
-    assert jobs.end(name) == "Succeeded", jobs.told(name)
+    assert jobs.end(name) == "Succeeded", jobs.report(name)
     jobs.until(name, "the launcher's Job removed by its time to live", lambda: not jobs.pods(name, "launcher"))
     assert "MPIJobSucceeded" in " ".join(jobs.events(name))

@@ -1,4 +1,4 @@
-"""Jobs with names that nobody else has, and the proof that nothing of them is left."""
+"""Jobs with names of their own, and the proof that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(f"rank {world.rank} host {socket.gethostname()} worker {os.environ.get('MP
 
 @pytest.fixture
 def pi() -> str:
-    """A program for `python3 -c`: every rank helps to compute pi, then says who and where it is."""
+    """A program for `python3 -c`: every rank computes a part of pi, then prints its number, host and worker."""
     return PI
 
 
@@ -87,7 +87,7 @@ class Running:
     _readers: list[threading.Thread]
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
-        """Returns once a line holds `text`; fails with all there is if none comes."""
+        """Returns once a line holds `text`; fails with all lines if none comes."""
         deadline = time.monotonic() + seconds
         while not any(text in line for line in [*self.out, *self.err]):
             ended = self.process.poll() is not None and not any(reader.is_alive() for reader in self._readers)
@@ -96,7 +96,7 @@ class Running:
             time.sleep(0.02)
 
     def end(self, seconds: float = 60) -> int:
-        """Its exit code; fails with what it had said if it does not end."""
+        """Its exit code; fails with all its output if it does not end."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.foreign.build import FOREIGN, build
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -56,7 +58,7 @@ def test_quiet_leaves_only_what_the_launcher_prints(
     assert "worker-0 |" not in done.stderr
 
 
-def test_pods_are_honoured_with_a_read_only_root_and_any_user(
+def test_pods_with_a_read_only_root_and_any_user_run_as_they_say(
     run: Callable[..., subprocess.CompletedProcess[str]], own: str, manifest: Callable[..., str], name: str
 ) -> None:
     hardened = {
@@ -111,7 +113,7 @@ def test_workers_that_never_listen_are_named_in_time(
     assert f"  {name}-worker-0: nothing listens" in done.stderr
 
 
-def test_a_failed_launcher_is_tried_as_often_as_the_job_allows(
+def test_a_failed_launcher_is_started_again_as_often_as_the_job_allows(
     run: Callable[..., subprocess.CompletedProcess[str]], own: str, manifest: Callable[..., str]
 ) -> None:
     done = run("-f", manifest("echo try; exit 3", own, restart="OnFailure", backoffLimit=1))
@@ -119,7 +121,7 @@ def test_a_failed_launcher_is_tried_as_often_as_the_job_allows(
     assert "attempt 1 of 2" in done.stderr
 
 
-def test_a_dead_worker_is_told_with_its_last_lines_and_ends_the_job(
+def test_a_dead_worker_ends_the_job_and_its_last_lines_are_printed(
     run: Callable[..., subprocess.CompletedProcess[str]], own: str, manifest: Callable[..., str]
 ) -> None:
     dying = {"command": ["sh", "-c", "echo this is why; exit 5"]}
@@ -196,13 +198,20 @@ def test_a_path_of_this_machine_is_mounted_only_on_request(
     assert run("-f", job, "--allow-host-path").stdout == "from outside"
 
 
-def test_a_job_of_an_image_that_nobody_has_says_so(
+def test_an_image_that_no_registry_has_is_one_line(
     run: Callable[..., subprocess.CompletedProcess[str]], name: str
 ) -> None:
-    done = run("--name", name, "127.0.0.1:1/nobody/has-this:1", "--", "true")
+    done = run("--name", name, "127.0.0.1:1/no/such-image:1", "--", "true")
     assert done.returncode == 2
-    assert "127.0.0.1:1/nobody/has-this:1 is not on this engine and cannot be pulled" in done.stderr
+    assert "127.0.0.1:1/no/such-image:1 is not on this engine and cannot be pulled" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_misspelt_name_of_ours_leads_to_their_list(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run("mpiboot/opnempi", "--", "true")
+    assert done.returncode == 2
+    assert "mpiboot images list names ours" in done.stderr
+    assert "images build opnempi" not in done.stderr
 
 
 def test_a_program_that_is_not_there_ends_as_in_a_shell(
@@ -224,6 +233,15 @@ def test_a_reader_that_goes_away_ends_the_job(own: str, manifest: Callable[..., 
         process.stdout.close()
         assert process.wait(60) == 141
         assert "Traceback" not in process.stderr.read()
+
+
+def test_an_image_with_a_user_of_its_own_gets_the_keys_in_that_user_s_home(
+    run: Callable[..., subprocess.CompletedProcess[str]], name: str, docker_engine: docker.DockerClient
+) -> None:
+    tag = build(docker_engine, FOREIGN / "guide")
+    done = run("-n", "2", "--workers", "2", "--name", name, tag, "--", "hostname")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"{name}-worker-0", f"{name}-worker-1"]
 
 
 def test_two_jobs_at_once_do_not_meet(

@@ -72,7 +72,7 @@ def test_a_container_that_is_killed_or_removed_is_replaced(
     running.wait_for(f"hosts: {hosts(name, 2)}\n")
     came, went = "mpiboot: 1 -> 2 workers: + worker-1\n", "mpiboot: 2 -> 1 workers: - worker-1\n"
     at_first = running.err.count(came)  # the job may have begun with one of them
-    # Its end is heard long before so many files are gone, and until then it cannot be started, nor its name be used.
+    # The engine reports its end long before so many files are gone; until then it cannot be started, nor its name used.
     many = docker_engine.containers.get(f"{name}-worker-1")
     assert many.exec_run(["sh", "-c", "mkdir /tmp/many && cd /tmp/many && seq 10000 | xargs touch"]).exit_code == 0
     many.remove(force=True)
@@ -120,7 +120,7 @@ def test_workers_without_horovod_end_the_job_before_it_starts(
     assert "so its image lacks Horovod; give workers the launcher's image" in done.stderr
 
 
-def test_a_job_of_fixed_size_cannot_be_resized(
+def test_a_job_of_fixed_size_cannot_be_scaled(
     start: Callable[..., Running], manifest: Callable[..., str], image: Callable[[str], str], name: str,
     mpiboot: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:  # fmt: skip

@@ -67,7 +67,7 @@ def cable(tmp_path: Path, docker_engine: docker.DockerClient) -> Iterator[Cable]
     made.cut()
 
 
-def test_under_a_running_job(
+def test_an_engine_that_goes_away_under_a_running_job(
     start: Callable[..., Running], image: Callable[[str], str], manifest: Callable[..., str], name: str, cable: Cable,
     mpiboot: Callable[..., subprocess.CompletedProcess[str]], nothing_left: Callable[[], None],
 ) -> None:  # fmt: skip
@@ -84,7 +84,7 @@ def test_under_a_running_job(
     nothing_left()
 
 
-def test_what_the_engine_refuses_is_told_in_its_words(
+def test_a_refusal_of_the_engine_is_printed_in_its_words(
     mpiboot: Callable[..., subprocess.CompletedProcess[str]], image: Callable[[str], str], manifest: Callable[..., str],
     nothing_left: Callable[[], None],
 ) -> None:  # fmt: skip
@@ -96,7 +96,7 @@ def test_what_the_engine_refuses_is_told_in_its_words(
     nothing_left()
 
 
-def test_a_container_that_needs_more_memory_than_it_may_have_says_so(
+def test_a_container_that_exceeds_its_memory_limit_ends_with_that_reason(
     mpiboot: Callable[..., subprocess.CompletedProcess[str]], image: Callable[[str], str], manifest: Callable[..., str],
     nothing_left: Callable[[], None],
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""The inbox: a signal arrives whatever the waiting thread was about to do."""
+"""The inbox: a signal arrives at every moment of the waiting thread."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ while os.read(0, 1):
 """
 
 
-def test_a_signal_is_heard_on_the_way_into_the_wait() -> None:
+def test_a_signal_arrives_just_before_the_wait() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with subprocess.Popen([sys.executable, "-c", SENDER], stdin=subprocess.PIPE, bufsize=0) as sender:
         assert sender.stdin
         for _ in range(ROUNDS):
             inbox: Inbox[Event] = Inbox()
-            # The more threads want to run, the longer the main one stands between its last look and its wait.
+            # The more threads want to run, the longer the main one pauses between its last check and its wait.
             spinning = [threading.Thread(target=lambda: [sum(range(20_000)) for _ in range(30)]) for _ in range(4)]
             with signals_to(inbox):
                 for thread in spinning:

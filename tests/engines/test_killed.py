@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from tests.engines.conftest import Running
 
-# Milliseconds after the start of Python. The interesting ones lie between the first request to the engine and the
+# Milliseconds after the start of Python. The interesting points lie between the first request to the engine and the
 # running launcher, and where they are depends on the machine: many points, not chosen ones.
 POINTS = (150, 250, 300, 350, 400, 500, 600, 800, 1000, 1300, 1700, 2500)
 SCRIPT = "echo up; exec sleep 100"
 
 
 def ended(running: Running, number: int) -> None:
-    """It ends as one that was told to, without a stack trace."""
+    """It ends by the signal, without a stack trace."""
     code = running.end()
     said = "".join(running.err)
     if "KeyboardInterrupt" in said and "mpiboot/engines" not in said:
         return  # Python itself was still starting: nothing of ours had run
-    assert code in {128 + number, -number, 130}, said  # -N: nobody had asked for the signal yet
+    assert code in {128 + number, -number, 130}, said  # -N: no handler was set yet
     assert "Traceback" not in said
 
 
@@ -56,7 +56,7 @@ def test_on_this_machine(
     running.process.send_signal(number)
     ended(running, number)
     if number == signal.SIGKILL:
-        # Processes and keys went by themselves; the entry of the job is what tells that it was there.
+        # Processes and keys went by themselves; only the entry of the job is left.
         mpiboot("delete", name, "--engine", "local")
     no_traces()
 

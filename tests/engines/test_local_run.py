@@ -85,7 +85,21 @@ def test_two_jobs_at_once_do_not_meet(start: Callable[..., Running], pi: str, no
     no_traces()
 
 
-def test_what_is_not_used_or_honoured_is_said(
+def test_a_failed_launcher_is_started_again_as_often_as_the_user_or_the_manifest_says(
+    run: Callable[..., subprocess.CompletedProcess[str]], manifest: Callable[..., str]
+) -> None:
+    job = manifest("echo try; exit 3", backoffLimit=None)
+    done = run("-f", job)
+    assert (done.returncode, done.stdout) == (3, "try\n")
+    said = "is not started again on this machine; a cluster would do so up to 6 times: --retries 6\n"
+    assert f"mpiboot: the launcher failed with exit code 3 and {said}" in done.stderr
+    done = run("-f", job, "--retries", "1")
+    assert (done.returncode, done.stdout) == (3, "try\ntry\n")
+    assert "--retries" not in done.stderr
+    assert run("-f", manifest("echo try; exit 3", backoffLimit=1)).stdout == "try\ntry\n"
+
+
+def test_a_warning_names_the_image_and_all_fields_that_have_no_effect(
     run: Callable[..., subprocess.CompletedProcess[str]], manifest: Callable[..., str]
 ) -> None:
     job = manifest("cat /etc/mpi/hostfile", "company/image:1", worker={"resources": {"limits": {"cpu": 1}}},
@@ -94,7 +108,7 @@ def test_what_is_not_used_or_honoured_is_said(
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"t-\w+-worker-0\.\S+ slots=1\n", done.stdout)
     assert "the image company/image:1 is not used" in done.stderr
-    assert "does not honour: resources (worker); nodeSelector (launcher)" in done.stderr
+    assert "ignores: resources (worker); nodeSelector (launcher)" in done.stderr
 
 
 def test_the_exit_code_is_the_launcher_s(
@@ -201,7 +215,7 @@ def test_an_entry_of_a_process_that_is_gone_does_not_hold_the_name(
     run: Callable[..., subprocess.CompletedProcess[str]], manifest: Callable[..., str], name: str, state: Path
 ) -> None:
     # Our own number with another start: as if the number had been given to a new process.
-    record = states.Record(name, "default", os.getpid(), "another boot:1", 0.0, 1, "", "true", "")
+    record = states.Record(name, os.getpid(), "another boot:1", 0.0, 1, "")
     assert states.enter(record).is_relative_to(state)
     assert run("-q", "-f", manifest("echo ran")).stdout == "ran\n"
 

@@ -1,4 +1,4 @@
-"""Pods as containers: what is honoured arrives, what is not is named."""
+"""Pods as containers: a field has its effect, or a warning names it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from mpiboot.engines.docker.podspec import ContainerSpec, container_spec
-from mpiboot.engines.objects import MissingObjectError, Objects
+from mpiboot.engines.docker.security import Allowed
+from mpiboot.engines.pods.objects import Objects
 from mpiboot.job.errors import UserError
 
+NOTHING = Allowed()
 OBJECTS = Objects({
     ("Secret", "keys"): {"id_rsa": b"private", "token": b"t0ken"},
     ("ConfigMap", "conf"): {"hostfile": b"w0 slots=1\n", "A": b"1"},
@@ -17,35 +19,35 @@ OBJECTS = Objects({
 
 
 def spec_of(
-    container: dict[str, Any] | None = None, *, cpus: int | None = 4, host_path: bool = False, **pod: object
+    container: dict[str, Any] | None = None, *, cpus: int | None = 4, allowed: Allowed = NOTHING, **pod: object
 ) -> tuple[ContainerSpec, list[str]]:
     manifest = {
         "metadata": {"name": "pi-worker-0", "namespace": "default", "labels": {"team": "x"}, "annotations": {}},
         "spec": {"containers": [{"name": "main", "image": "i", **(container or {})}], **pod},
     }
-    return container_spec(manifest, "worker", 0, OBJECTS, machine_cpus=cpus, allow_host_path=host_path)
+    return container_spec(manifest, "worker", 0, OBJECTS, allowed, machine_cpus=cpus)
 
 
-def honoured(container: dict[str, Any] | None = None, *, host_path: bool = False, **pod: object) -> ContainerSpec:
-    spec, unmet = spec_of(container, cpus=4, host_path=host_path, **pod)
-    assert unmet == []
+def clean(container: dict[str, Any] | None = None, *, allowed: Allowed = NOTHING, **pod: object) -> ContainerSpec:
+    spec, ignored = spec_of(container, cpus=4, allowed=allowed, **pod)
+    assert ignored == []
     return spec
 
 
-def test_an_image_s_own_command_counts_where_the_pod_has_none() -> None:
-    spec = honoured()
+def test_the_command_of_the_image_is_used_where_the_pod_has_none() -> None:
+    spec = clean()
     assert (spec.entrypoint, spec.command, spec.working_dir, spec.hostname) == (None, None, None, "pi-worker-0")
 
 
 def test_command_and_args_see_the_environment() -> None:
     env = [{"name": "N", "value": "4"}, {"name": "M", "value": "$(N)2"}]
-    spec = honoured({"command": ["sh", "-c"], "args": ["echo $(M) $(NOBODY) $$(N) $HOME"], "env": env})
+    spec = clean({"command": ["sh", "-c"], "args": ["echo $(M) $(UNKNOWN) $$(N) $HOME"], "env": env})
     assert spec.entrypoint == ["sh", "-c"]
-    assert spec.command == ["echo 42 $(NOBODY) $(N) $HOME"]
+    assert spec.command == ["echo 42 $(UNKNOWN) $(N) $HOME"]
 
 
 def test_environment_from_everywhere() -> None:
-    spec = honoured({
+    spec = clean({
         "envFrom": [{"configMapRef": {"name": "conf"}, "prefix": "C_"},
                     {"secretRef": {"name": "no", "optional": True}}],
         "env": [
@@ -60,14 +62,14 @@ def test_environment_from_everywhere() -> None:
     assert spec.env == {"TOKEN": "t0ken", "ME": "pi-worker-0", "TEAM": "x", "EMPTY": "", **from_map}
 
 
-def test_what_only_a_cluster_knows_is_named_and_left_out() -> None:
-    spec, unmet = spec_of({"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]})
+def test_a_value_that_only_a_cluster_has_is_named_and_left_out() -> None:
+    spec, ignored = spec_of({"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]})
     assert "IP" not in spec.env
-    assert unmet == ["env IP from status.podIP"]
+    assert ignored == ["env IP from status.podIP"]
 
 
 def test_an_object_of_the_cluster_is_an_error_that_names_it() -> None:
-    with pytest.raises(MissingObjectError, match=r"pi-worker-0.*Secret 's3'"):
+    with pytest.raises(UserError, match=r"pi-worker-0.*Secret 's3'"):
         spec_of({"env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}]})
 
 
@@ -77,30 +79,43 @@ def test_security_contexts_of_container_and_pod() -> None:
     whole = {"runAsUser": 5, "runAsGroup": 6, "fsGroup": 9, "supplementalGroups": [8], "runAsNonRoot": True,
              "seccompProfile": {"type": "Unconfined"},
              "sysctls": [{"name": "net.core.somaxconn", "value": "9"}]}  # fmt: skip
-    security = honoured({"securityContext": own}, securityContext=whole).security
+    security = clean({"securityContext": own}, securityContext=whole, allowed=Allowed(privileges=True)).security
     assert (security.user, security.groups, security.non_root, security.read_only) == ("7:6", (8, 9), True, True)
     assert (security.add, security.drop) == (("NET_ADMIN",), ("ALL",))
     assert security.options == ("no-new-privileges", "seccomp=unconfined")
     assert security.sysctls == (("net.core.somaxconn", "9"),)
 
 
-def test_limits_are_set_and_requests_passed_over() -> None:
+@pytest.mark.parametrize(
+    ("context", "asked"),
+    [({"capabilities": {"add": ["ALL"]}}, "the capabilities ALL"),
+     ({"capabilities": {"add": ["CAP_SYS_ADMIN", "CHOWN", "IPC_LOCK"]}}, "the capabilities CAP_SYS_ADMIN and IPC_LOCK"),
+     ({"seccompProfile": {"type": "Unconfined"}}, r"no seccomp filter \(Unconfined\)")],
+)  # fmt: skip
+def test_more_privileges_than_usual_need_permission(context: dict[str, Any], asked: str) -> None:
+    with pytest.raises(UserError, match=f"pi-worker-0.*{asked}; .*--allow-privileges"):
+        spec_of({"securityContext": context})
+    clean({"securityContext": context}, allowed=Allowed(privileges=True))
+    assert clean({"securityContext": {"capabilities": {"add": ["CHOWN"]}}}).security.add == ("CHOWN",)
+
+
+def test_limits_are_set_and_requests_ignored() -> None:
     resources = {"limits": {"cpu": "1500m", "memory": "6Gi", "nvidia.com/gpu": 2}, "requests": {"cpu": 64}}
-    limits = honoured({"resources": resources}).limits
+    limits = clean({"resources": resources}).limits
     assert (limits.nano_cpus, limits.memory, limits.gpus) == (1_500_000_000, 6 * 2**30, 2)
 
 
 def test_more_processors_than_the_machine_has_are_no_limit() -> None:
-    spec, unmet = spec_of({"resources": {"limits": {"cpu": 8, "rdma/hca": 1}}})
+    spec, ignored = spec_of({"resources": {"limits": {"cpu": 8, "rdma/hca": 1}}})
     assert spec.limits.nano_cpus is None
-    assert unmet == ["resources.limits.cpu 8 (the machine has 4)", "resources.limits.rdma/hca"]
+    assert ignored == ["resources.limits.cpu 8 (the machine has 4)", "resources.limits.rdma/hca"]
 
 
 def test_files_of_a_secret_with_their_modes_and_an_fs_group() -> None:
     secret = {"secretName": "keys", "defaultMode": 0o400, "items": [{"key": "id_rsa", "path": "id_rsa"},
               {"key": "token", "path": "a/b", "mode": 0o600}]}  # fmt: skip
     mounts = [{"name": "s", "mountPath": "/root/.ssh", "readOnly": True}]
-    spec = honoured({"volumeMounts": mounts}, volumes=[{"name": "s", "secret": secret}], securityContext={"fsGroup": 5})
+    spec = clean({"volumeMounts": mounts}, volumes=[{"name": "s", "secret": secret}], securityContext={"fsGroup": 5})
     (mount,) = spec.mounts
     assert (mount.target, mount.read_only, mount.volume.kind, mount.volume.group) == ("/root/.ssh", True, "files", 5)
     files = {file.path: (file.data, oct(file.mode)) for file in mount.volume.files}
@@ -119,7 +134,7 @@ def test_downward_projected_and_memory_volumes() -> None:
         {"name": "slow", "emptyDir": {}},
     ]
     mounts = [{"name": str(volume["name"]), "mountPath": f"/{volume['name']}"} for volume in volumes]
-    found = {mount.target: mount.volume for mount in honoured({"volumeMounts": mounts}, volumes=volumes).mounts}
+    found = {mount.target: mount.volume for mount in clean({"volumeMounts": mounts}, volumes=volumes).mounts}
     assert found["/down"].addresses == "addresses"
     assert found["/down"].files == ()
     assert {file.path: file.data for file in found["/both"].files} == {"a": b"1", "n": b"pi-worker-0"}
@@ -130,7 +145,7 @@ def test_a_path_of_the_machine_needs_permission() -> None:
     mounts, volumes = [{"name": "d", "mountPath": "/d"}], [{"name": "d", "hostPath": {"path": "/data"}}]
     with pytest.raises(UserError, match=r"/data.*--allow-host-path"):
         spec_of({"volumeMounts": mounts}, volumes=volumes)
-    (mount,) = honoured({"volumeMounts": mounts}, volumes=volumes, host_path=True).mounts
+    (mount,) = clean({"volumeMounts": mounts}, volumes=volumes, allowed=Allowed(host_path=True)).mounts
     assert (mount.volume.kind, mount.volume.host_path) == ("host", "/data")
 
 
@@ -140,12 +155,12 @@ def test_a_mount_without_its_volume_is_an_error() -> None:
 
 
 def test_everything_else_is_named() -> None:
-    spec, unmet = spec_of(
+    spec, ignored = spec_of(
         {"livenessProbe": {"httpGet": {}}, "lifecycle": {"preStop": {}}, "securityContext": {"privileged": True}},
         nodeSelector={"gpu": "yes"}, tolerations=[{"key": "k"}], hostNetwork=True, initContainers=[{"name": "i"}],
         volumes=[{"name": "p", "persistentVolumeClaim": {"claimName": "c"}}], affinity={},
     )  # fmt: skip
-    assert sorted(unmet) == [
+    assert sorted(ignored) == [
         "hostNetwork", "initContainers", "lifecycle", "livenessProbe", "nodeSelector", "securityContext.privileged",
         "tolerations", "volume p (persistentVolumeClaim; an empty directory instead)",
     ]  # fmt: skip
@@ -153,7 +168,7 @@ def test_everything_else_is_named() -> None:
 
 
 def test_names_by_which_others_find_it() -> None:
-    spec = honoured(hostname="pi-worker-0", subdomain="pi", hostAliases=[{"ip": "10.0.0.1", "hostnames": ["db"]}])
+    spec = clean(hostname="pi-worker-0", subdomain="pi", hostAliases=[{"ip": "10.0.0.1", "hostnames": ["db"]}])
     assert spec.aliases[:2] == ("pi-worker-0", "pi-worker-0.pi")
     assert "pi-worker-0.pi.default.svc" in spec.aliases
     assert spec.extra_hosts == {"db": "10.0.0.1"}
@@ -169,5 +184,5 @@ def test_names_by_which_others_find_it() -> None:
         ({}, "nothing listens on any port"),
     ],
 )  # fmt: skip
-def test_what_ready_means(container: dict[str, Any], what: str) -> None:
-    assert honoured(container).ready.what == what
+def test_the_probe_decides_what_ready_means(container: dict[str, Any], what: str) -> None:
+    assert clean(container).ready.what == what

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from mpiboot.engines.quantity import number, whole
+from mpiboot.engines.pods.quantity import number, whole
 from mpiboot.job.errors import UserError
 
 
@@ -24,6 +24,6 @@ def test_bytes_are_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "6 Gi", "6GiB", "1..2", "--1"])
-def test_what_is_none_is_named(text: str) -> None:
+def test_an_error_names_what_is_no_quantity(text: str) -> None:
     with pytest.raises(UserError, match=r"resources\.limits\.memory"):
         number(text, "resources.limits.memory")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.containers import docker_cli
-from mpiboot.images.base import BaseError, native
+from mpiboot.containers.client import docker_cli
+from mpiboot.images.build.base import BaseError, native
 from tests.conftest import REPOSITORY, missing
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Jobs of the Horovod images, with names that nobody else has; nothing of them may be left."""
+"""Jobs of the Horovod images, with names that no other test has; nothing of them may be left."""
 
 from __future__ import annotations
 

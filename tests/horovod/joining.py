@@ -22,7 +22,7 @@ class Rendezvous:
     """Without its server."""
 
     def init(self, plan: list[Any]) -> None:
-        """Nobody asks it."""
+        """No test calls it."""
 
     def stop(self) -> None:
         """It was not started."""

@@ -1,4 +1,4 @@
-"""Training on two workers: the same losses as on one, ranks where they belong, whoever starts them."""
+"""Training on two workers: the same losses as on one, ranks where they belong, with mpirun and with horovodrun."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.images.base import native
+from mpiboot.images.build.base import native
 from tests.foreign.build import FOREIGN, build
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Checked:
     def points(self, status: str) -> set[str]:
         return {point["id"] for point in self.report["points"] if point["status"] == status}
 
-    def saw(self, point_id: str) -> str:
+    def observed(self, point_id: str) -> str:
         return next(str(point["saw"]) for point in self.report["points"] if point["id"] == point_id)
 
     def profile(self, name: str) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def test_other_architecture_is_refused(mpiboot: Cli, docker_engine: docker.Docke
     assert f"linux/{mine}" in said
 
 
-def test_stopped_engine_is_said(mpiboot: Cli, tmp_path: Path) -> None:
+def test_stopped_engine_ends_the_check_with_its_address(mpiboot: Cli, tmp_path: Path) -> None:
     where = f"unix://{tmp_path}/no-engine.sock"
     assert where in refused(mpiboot("images", "check", "any/image", env={**os.environ, "DOCKER_HOST": where}))
 
@@ -215,7 +215,7 @@ def mortal_engine(docker_engine: docker.DockerClient, tmp_path: Path) -> Iterato
     engine.die()
 
 
-def test_engine_that_dies_is_said_in_one_line(
+def test_engine_that_dies_ends_the_check_in_one_line(
     docker_engine: docker.DockerClient, mortal_engine: Engine, foreign: Callable[[str], str]
 ) -> None:
     process = started(foreign("guide"), DOCKER_HOST=f"unix://{mortal_engine.path}")

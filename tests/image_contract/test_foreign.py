@@ -24,7 +24,7 @@ def test_peers_image_runs_as_root_only(foreign: Foreign, check: Check) -> None:
     assert (checked.code, checked.works) == (1, {"own"})
     assert checked.profile("own")["user"] == "root"
     assert {"file-capabilities", "host-keys-baked", "client-checks", "user", "any-uid-name"} <= checked.points("fault")
-    assert "/usr/sbin/sshd" in checked.saw("file-capabilities")
+    assert "/usr/sbin/sshd" in checked.observed("file-capabilities")
 
 
 def test_peers_image_hardened_fails_for_its_capability(foreign: Foreign, check: Check) -> None:
@@ -55,12 +55,12 @@ def test_image_without_python_has_its_ranks_counted(foreign: Foreign, check: Che
     assert (steps["live-ranks"], steps["live-allreduce"]) == ("ok", "not checked")
 
 
-def test_image_without_python_is_told_what_was_not_checked(foreign: Foreign, mpiboot: Cli) -> None:
+def test_report_of_an_image_without_python_names_what_was_not_checked(foreign: Foreign, mpiboot: Cli) -> None:
     done = mpiboot("images", "check", foreign("guide"))
     assert (done.returncode, done.stdout.splitlines()[-1].rpartition(";")[2]) == (0, " not checked: live-allreduce")
 
 
-def test_image_without_sshd_is_told_so(bare: str, check: Check) -> None:
+def test_image_without_sshd_is_faulted_for_it(bare: str, check: Check) -> None:
     checked = check(bare)
     assert (checked.code, checked.works) == (1, set())
     assert {"sshd", "ssh-client", "mpirun"} <= checked.points("fault")
@@ -75,7 +75,7 @@ def test_report_on_an_image_without_sshd_begins_with_what_to_do(bare: str, mpibo
 
 def test_misconfigured_sshd_is_quoted(foreign: Foreign, check: Check) -> None:
     checked = check(foreign("misconfigured"))
-    assert "portnumber" in checked.saw("sshd-config").lower()
+    assert "portnumber" in checked.observed("sshd-config").lower()
     assert checked.profile("own")["change"] == ["sshd-config"]
 
 
@@ -87,7 +87,7 @@ def test_spoiled_image_is_faulted_for_all_that_was_spoiled(foreign: Foreign, che
     checked = check(foreign("spoiled"))
     assert checked.works == set()
     assert spoiled <= checked.points("fault")
-    assert "libprrte" in checked.saw("libraries")
+    assert "libprrte" in checked.observed("libraries")
 
 
 def test_every_point_is_seen_broken_and_whole(

@@ -41,4 +41,4 @@ def fulfils_everything(checked: Checked) -> None:
 def test_programs_behind_our_stubs_are_looked_at(
     image: Callable[[str], str], check: Callable[[str], Checked], name: str, program: str
 ) -> None:
-    assert program in check(image(name)).saw("libraries")
+    assert program in check(image(name)).observed("libraries")

@@ -5,29 +5,32 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from mpiboot.images.check import (
     accounts,
     causes,
+    contract_page,
     file_points,
     mpi_points,
-    page,
     programs,
     report,
     runtime,
-    static,
+    static_points,
     worker,
 )
-from mpiboot.images.check.image import OUR_ENTRYPOINT, Image
+from mpiboot.images.check.host import Backend, Host
+from mpiboot.images.check.image import Image
 from mpiboot.images.check.outcome import Answer, Finding, Report, Status, Trial, fault, finding, not_checked, ok
-from mpiboot.images.check.profile import run_as
+from mpiboot.images.check.profiles import run_as
 from mpiboot.images.check.programs import Program
 from mpiboot.images.check.progress import Progress
 from mpiboot.images.check.subject import Result
 from mpiboot.images.contract import LIVE, POINTS, STATIC, Profile
+from mpiboot.job import mpi
+from mpiboot.job.plan.sshd import OUR_ENTRYPOINT
 
 if TYPE_CHECKING:
     from mpiboot.images.check.subject import Subject
@@ -59,12 +62,12 @@ def test_every_point_has_its_own_identifier() -> None:
 
 
 def test_every_static_point_has_a_check_and_no_check_lacks_a_point() -> None:
-    assert list(static.CHECKS) == [point.id for point in STATIC]
+    assert list(static_points.CHECKS) == [point.id for point in STATIC]
 
 
 def test_page_is_the_contract() -> None:
     on_disk = (REPOSITORY / "docs" / "image-contract.md").read_text()
-    assert on_disk == page.page(), "run: python -m mpiboot.images.check.page > docs/image-contract.md"
+    assert on_disk == contract_page.page(), "run: python -m mpiboot.images.check.contract_page > docs/image-contract.md"
 
 
 def test_profiles_read_as_on_the_command_line() -> None:
@@ -78,8 +81,22 @@ def test_keys_are_not_looked_for_without_the_programs_for_it() -> None:
             return Result(127, "", f"sh: {command.split(maxsplit=1)[0]}: not found")
 
     bare = cast("Subject", Bare())
-    assert file_points.host_keys_baked(bare) == not_checked("the image has no grep to look with")
-    assert file_points.login_keys_baked(bare) == not_checked("the image has no grep and no find to look with")
+    assert file_points.host_keys_baked(bare) == not_checked("the image has no grep to search with")
+    assert file_points.login_keys_baked(bare) == not_checked("the image has no grep and no find to search with")
+
+
+def test_point_is_not_checked_where_the_image_lacks_what_a_module_of_testinfra_calls() -> None:
+    class Bare(Backend):
+        def run(self, command: str, *_args: str, **_options: object) -> object:
+            return self.result(127, command.encode(), b"", b"/bin/sh: uname: not found")
+
+    class Subject:
+        as_root = Host(Bare("none"))
+        account = accounts.Account("root", 0, "/root", "/bin/sh")
+        cutoff = type("Open", (), {"why": None})
+
+    answer = static_points._answer(cast("Any", Subject()), "home")
+    assert answer == not_checked("`uname -s` failed in the image: /bin/sh: uname: not found")
 
 
 def test_hardened_takes_everything_away() -> None:
@@ -106,6 +123,12 @@ def test_other_images_get_the_jobs_command_with_the_jobs_host_key() -> None:
     assert 'HostKey=\\"$key\\"' in command[2]
 
 
+def test_worker_without_sshd_names_a_command_with_the_image_under_check() -> None:
+    command = worker.entrypoint(image(("/docker-entrypoint.sh",)), "/root/.ssh")
+    assert command is not None
+    assert "add it with: mpiboot images build openmpi --base some/image:1 --tag TAG" in command[2]
+
+
 # -- accounts --
 
 PASSWD = """\
@@ -130,11 +153,11 @@ def test_user_of_a_dockerfile_is_found(user: str, home: str) -> None:
 
 
 @pytest.mark.parametrize("user", ["nobody", "4711", "halved", "letters", "77"])
-def test_user_that_is_not_there_is_nobody(user: str) -> None:
+def test_user_that_is_not_in_the_file_has_no_account(user: str) -> None:
     assert accounts.of_user(user, accounts.parse(PASSWD)) is None
 
 
-def test_unknown_uid_is_nobodys() -> None:
+def test_unknown_uid_belongs_to_no_account() -> None:
     assert accounts.unknown_uid(accounts.parse("")) == 12345
     assert accounts.unknown_uid(accounts.parse(PASSWD)) == 12346
 
@@ -156,20 +179,20 @@ def test_unknown_uid_is_nobodys() -> None:
     ],
 )
 def test_runtime_is_known_by_its_version_text(said: str, shown: str, daemon: str) -> None:
-    found = runtime.parse(said)
+    found = mpi.identify(said)
     assert found is not None
     assert (str(found), found.daemons[0]) == (shown, daemon)
 
 
 @pytest.mark.parametrize("said", ["", "mpirun: not found", "slurm 23.02"])
 def test_unknown_runtime_is_none(said: str) -> None:
-    assert runtime.parse(said) is None
+    assert mpi.identify(said) is None
 
 
-def test_hostfiles_speak_both_dialects() -> None:
+def test_hostfiles_are_written_in_both_forms() -> None:
     files = runtime.hostfiles(["a", "b"], 2)
     assert files == {"slots": "a slots=2\nb slots=2\n", "colons": "a:2\nb:2\n"}
-    commands = {kind: runtime.Runtime(kind, "5.0").command(4) for kind in ("Open MPI", "MPICH", "Intel MPI")}
+    commands = {row.title: runtime.command(row, 4) for row in mpi.RUNTIMES}
     assert commands["Open MPI"].endswith("--hostfile /mpiboot-check/slots")
     assert commands["MPICH"] == commands["Intel MPI"] == "mpirun -n 4 -f /mpiboot-check/colons"
 
@@ -192,7 +215,7 @@ def test_hostfiles_speak_both_dialects() -> None:
         ("", None),
     ],
 )
-def test_script_is_asked_whom_it_starts(script: str, started: str | None) -> None:
+def test_program_that_a_script_starts_is_found(script: str, started: str | None) -> None:
     assert programs.started_by(script) == started
 
 
@@ -210,7 +233,7 @@ FILES = {
     [
         ("mpirun", 3, "/bin/mpiexec.hydra"),
         ("mpiexec.hydra", 1, "/bin/mpiexec.hydra"),
-        ("mpi-loop", programs.LONGEST_WAY, None),
+        ("mpi-loop", programs.MAX_PROGRAMS, None),
         ("mpi-lost", 1, None),
         ("mpi-nowhere", 0, None),
     ],
@@ -246,7 +269,7 @@ def test_libraries_are_there_only_if_the_loader_says_so(
 ) -> None:
     answers = {"/m": Result(0, FOUND, "")} | ({"/p": said} if said else {})
     answer = mpi_points.judge_libraries((MPIRUN, program), answers)
-    assert (answer.status, saw in answer.saw) == (status, True), answer.saw
+    assert (answer.status, saw in answer.observed) == (status, True), answer.observed
 
 
 # -- causes --
@@ -279,8 +302,8 @@ def test_unknown_saying_explains_nothing() -> None:
 
 def test_known_faults_come_next_where_the_profile_needs_them() -> None:
     points = [POINTS[name] for name in ("file-capabilities", "any-uid-name", "user", "labels")]
-    assert [p.id for p in causes.also(Profile.ANY_UID, points)] == ["any-uid-name"]
-    assert [p.id for p in causes.also(Profile.HARDENED, points)] == ["file-capabilities", "any-uid-name"]
+    assert [p.id for p in causes.next_faults(Profile.ANY_UID, points)] == ["any-uid-name"]
+    assert [p.id for p in causes.next_faults(Profile.HARDENED, points)] == ["file-capabilities", "any-uid-name"]
 
 
 # -- reports --
@@ -317,7 +340,7 @@ def test_report_of_a_fit_image_begins_with_the_image() -> None:
     assert report.text(a_report(faults=("labels", "user")), Profile.OWN).startswith("some/image:1: 123 MB, ")
 
 
-@pytest.mark.parametrize("late", ["mpirun", "python"])  # python is advice: no fault that the job needs mended
+@pytest.mark.parametrize("late", ["mpirun", "python"])  # python is advice: no fault that stops a job
 def test_image_that_was_not_looked_at_to_the_end_fulfils_nothing(late: str) -> None:
     why = "no end after 60 s (--limit)"
     answers = [(point.id, fault(why) if point.id == late else ok("good")) for point in STATIC]

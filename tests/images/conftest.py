@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.images.stages import DOCKERFILE
+from mpiboot.images.dockerfile import DOCKERFILE
 from tests import containers
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import pytest
 from docker.errors import ImageNotFound
 
-from mpiboot.containers import docker_cli
-from mpiboot.images.build import Builder, OnBase
+from mpiboot.containers.client import docker_cli
+from mpiboot.images.build.build import Builder, CustomBase
+from mpiboot.images.build.progress import Progress
 from mpiboot.images.matrix import OWN, load
-from mpiboot.images.progress import Progress
+from tests.foreign.build import FOREIGN, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,12 +129,12 @@ def builds_of(parent: int) -> list[int]:
     [
         (["build", "opnmpi"], "no image is called 'opnmpi'; did you mean openmpi"),
         (["build", "--accel", "cdua"], "no image is for 'cdua'; did you mean cuda?"),
-        (["build", "--accel", "rocm"], "none of those that need not be named is for rocm; name one of: openmpi-rocm"),
-        (["--matrix", "none.toml", "list"], "none.toml: cannot read the table of images: No such file"),
+        (["build", "--accel", "rocm"], "none of the images built by default is for rocm; name one of: openmpi-rocm"),
+        (["--matrix", "none.toml", "list"], "none.toml: mpiboot cannot read the table of images: No such file"),
         (["build", "openmpi", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "--base", "x", "--tag", "x"], "--base, --tag and one NAME go together"),
         (["build", "openmpi", "--base", "mpiboot-test/none", "--tag", "x"], "mpiboot-test/none: "),
-        (["build", "openmpi", "--base", "x", "--tag", "x@sha256:0"], "x@sha256:0: has a digest"),
+        (["build", "openmpi", "--base", "x", "--tag", "x@sha256:0"], "x@sha256:0 has a digest"),
         (["fragment", "opnmpi"], "no image is called 'opnmpi'"),
         (["sbom", "mpiboot-test/none"], "mpiboot-test/none: the engine has no such image"),
         (["load", "openmpi"], "give one of --kind CLUSTER and --containerd SOCKET"),
@@ -145,6 +146,21 @@ def test_wrong_input_is_one_line(
 ) -> None:
     assert docker_engine.ping()
     assert said in one_line(mpiboot("images", *argv))
+
+
+@pytest.mark.parametrize(
+    "argv", [["build", "openmpi", "--base", "mpiboot-test/shellless", "--tag", "x"], ["sbom", "mpiboot-test/shellless"]]
+)
+def test_an_image_without_a_shell_leaves_no_container(
+    mpiboot: Mpiboot, docker_engine: docker.DockerClient, argv: list[str]
+) -> None:
+    tag = build(docker_engine, FOREIGN / "shellless")
+    said = one_line(mpiboot("images", *argv))
+    assert "/bin/sh" in said
+    assert 'exec: "/bin/sh"' in said
+    left = docker_engine.containers.list(all=True, filters={"ancestor": tag}, ignore_removed=True)
+    assert [container.name for container in left if str(container.name).startswith("mpiboot-look-")] == []
+    assert [container.name for container in left if container.status == "created"] == []
 
 
 @pytest.mark.parametrize("argv", [["build", "openmpi"], ["push", "--registry", "r"], ["sbom", "mpiboot/openmpi"]])
@@ -225,7 +241,7 @@ def publish(engine: docker.DockerClient, repository: str, tag: str) -> str:
         tar.addfile(tarfile.TarInfo(uuid.uuid4().hex))
     engine.api.import_image_from_data(archive.getvalue(), repository=repository, tag="building")
     builder = Builder(engine, load(), Progress(io.StringIO()))
-    builder._publish(load().get("kit"), draft, "scratch", OnBase("scratch", tag))
+    builder._publish(load().get("kit"), draft, "scratch", CustomBase("scratch", tag))
     engine.images.remove(draft, noprune=True)
     return str(engine.images.get(tag).id)
 
@@ -239,7 +255,7 @@ def test_a_new_image_takes_no_name_away_that_others_gave_the_old_one(
     third = publish(docker_engine, names, f"{names}:latest")
     assert len({first, second, third}) == 3
     assert docker_engine.images.get(f"{names}:v1").id == first
-    with pytest.raises(ImageNotFound):  # nobody has a name for it
+    with pytest.raises(ImageNotFound):  # it had no name
         docker_engine.images.get(second)
 
 
@@ -262,7 +278,7 @@ def test_fragment_makes_an_mpi_image_of_a_users_dockerfile(
 
 
 def certificates() -> list[str]:
-    from mpiboot.images.command import secrets
+    from mpiboot.images.build.docker_command import secrets
 
     return secrets(os.environ)
 
@@ -295,7 +311,7 @@ def test_bake_file_names_a_target_a_row_and_a_context_that_is_there(mpiboot: Mpi
     assert mpiboot("images", "bake", "--context", str(context)).returncode == 0
 
 
-def test_bake_does_not_write_into_a_folder_that_is_somebodys(mpiboot: Mpiboot, tmp_path: Path) -> None:
+def test_bake_does_not_write_into_a_folder_with_other_files(mpiboot: Mpiboot, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     assert "is not empty" in one_line(mpiboot("images", "bake", "--context", str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

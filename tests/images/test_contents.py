@@ -55,7 +55,7 @@ def test_no_file_that_differs_between_two_builds_stays(image: Tag, run: Run, run
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_every_library_of_every_program_is_there(image: Tag, run: Run, runtime: str) -> None:
     files = "/usr/bin/* /usr/sbin/* /opt/*/bin/* /usr/lib/*/openmpi/lib/*/*.so"
-    # The OpenMP runtime is wanted by one of Intel's benchmarks (IMB-MT) and nobody else.
+    # Only one of Intel's benchmarks (IMB-MT) needs the OpenMP runtime.
     look = f"for file in {files}; do ldd $file 2>/dev/null; done | grep 'not found' | grep -v libiomp5.so | sort -u"
     assert run(image(runtime), "sh", "-c", look, user="0") == (0, "")
 
@@ -65,8 +65,8 @@ def test_binding_is_off_until_the_user_wants_it(image: Tag, run: Run) -> None:
     openmpi = image("openmpi")
     assert "not bound" in run(openmpi, *report)[1]
     assert "bound to package[0][core:0]" in run(openmpi, report[0], "--bind-to", "core", *report[1:])[1]
-    wish = {"PRTE_MCA_hwloc_default_binding_policy": "core"}
-    assert "bound to package[0][core:0]" in run(openmpi, *report, environment=wish)[1]
+    settings = {"PRTE_MCA_hwloc_default_binding_policy": "core"}
+    assert "bound to package[0][core:0]" in run(openmpi, *report, environment=settings)[1]
 
 
 def test_each_setting_in_open_mpis_files_is_on_a_line_of_its_own(image: Tag, run: Run) -> None:

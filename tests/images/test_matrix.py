@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.images import command
-from mpiboot.images.bake import document
+from mpiboot.images.build import docker_command
+from mpiboot.images.build.bake import document
+from mpiboot.images.dockerfile import stages
 from mpiboot.images.matrix import NONE, OWN, MatrixError, load, read
-from mpiboot.images.stages import stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_every_argument_of_a_row_is_read_by_a_stage(dockerfile: str) -> None:
     for row in load().rows.values():
         if row.runs_mpi:
             for name in row.arguments:
-                assert f"ARG {name}" in dockerfile, f"{row.name}: nobody reads {name}"
+                assert f"ARG {name}" in dockerfile, f"{row.name}: no stage reads {name}"
 
 
 def test_the_table_is_one_line_a_row() -> None:
@@ -54,7 +54,7 @@ def test_a_new_row_takes_no_code() -> None:
     mine = tomllib.loads(OWN.read_text())
     mine["images"]["mpich-cuda"] = {**ROW, "runtime": "mpich", "accel": "cuda", "arguments": {"MPICH": "4.3.2"}}
     row = read(mine, "mine").get("mpich-cuda")
-    arguments = command.stages(row, "debian", "debian")
+    arguments = docker_command.stages(row, "debian", "debian")
     assert {"RUNTIME": "mpich", "ACCEL": "cuda", "MPICH": "4.3.2", "MPI4PY": "4.1.2"}.items() <= arguments.items()
 
 
@@ -78,9 +78,9 @@ def test_a_new_row_takes_no_code() -> None:
         (table(pi={"runtime": "opnmpi"}), "images.pi.runtime: the Dockerfile has no stage 'opnmpi'; did you mean open"),
         (table(pi={"runtime": "none", "kind": "oprator"}), "kind: the Dockerfile has no stage 'oprator'; did you"),
         (table(pi={"description": 1}), "images.pi.description: must be a word, is 1"),
-        (table(Pi={}), "images.Pi: not a name for an image"),
+        (table(Pi={}), "images.Pi: is not a name for an image"),
         ({**table(pi={}), "arguments": "A"}, "arguments: must be a table of texts"),
-        (table(a={"base": "a"}), "images.a.base: a cycle: a -> a"),
+        (table(a={"base": "a"}), "images.a.base: the bases form a cycle: a -> a"),
         (table(a={"base": "b"}, b={"base": "c"}, c={"base": "a"}), "a cycle: a -> b -> c -> a"),
         (table(x={"base": "a"}, a={"base": "b"}, b={"base": "a"}), "a cycle: a -> b -> a"),
     ],
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_named_with_its_place(given: dict[str, Any], said: str)
     assert str(error.value).startswith("images.toml: ")
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_in_one_error() -> None:
     with pytest.raises(MatrixError) as error:
         read(table(a={"kinds": "x"}, b={"base": "b"}), "images.toml")
     assert len(str(error.value).splitlines()) == 2
@@ -126,8 +126,9 @@ def test_accelerator_narrows_the_choice() -> None:
 @pytest.mark.parametrize(
     ("names", "accel", "said"),
     [
-        ([], "rocm", "none of those that need not be named is for rocm; name one of: openmpi-rocm"),
-        (["openmpi", "mpich"], "cuda", r"none of the named \(openmpi, mpich\) is for cuda; name one of: openmpi-cuda"),
+        ([], "rocm", "none of the images built by default is for rocm; name one of: openmpi-rocm"),
+        (["openmpi", "mpich"], "cuda",
+         r"none of the named images \(openmpi, mpich\) is for cuda; name one of: openmpi-cuda"),
     ],
 )
 def test_a_choice_of_nothing_says_what_there_is(names: list[str], accel: str, said: str) -> None:
@@ -148,7 +149,7 @@ def test_a_file_that_is_not_toml_is_one_line(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(MatrixError) as error:
         load(path)
-    assert str(error.value).startswith(f"{path}: not a TOML file")
+    assert str(error.value).startswith(f"{path} is not a TOML file")
     assert "\n" not in str(error.value)
 
 

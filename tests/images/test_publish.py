@@ -42,9 +42,9 @@ def test_push_brings_version_and_latest_and_leaves_no_tag(
         done = mpiboot("images", "push", "kit", "--registry", f"{there.address}/team")
         assert done.returncode == 0, done.stderr
         version = package.__version__
-        assert set(there.manifests) == {f"team/kit/{version}", "team/kit/latest"}
-        assert done.stdout.split() == [f"{there.address}/team/kit:{version}", f"{there.address}/team/kit:latest"]
-        layers = there.manifests["team/kit/latest"]["layers"]
+        assert set(there.manifests) == {f"team/mpiboot-kit/{version}", "team/mpiboot-kit/latest"}
+        assert done.stdout.split() == [f"{there.address}/team/mpiboot-kit:{tag}" for tag in (version, "latest")]
+        layers = there.manifests["team/mpiboot-kit/latest"]["layers"]
         assert layers
         assert all(layer["digest"] in there.blobs for layer in layers)
         tags = [tag for one in docker_engine.images.list() for tag in one.tags]
@@ -124,7 +124,7 @@ def test_load_into_a_containerd_that_is_not_there_is_one_line(
     image("kit")
     done = mpiboot("images", "load", "kit", "--containerd", str(tmp_path / "none.sock"))
     assert done.returncode == 2
-    assert done.stderr.startswith("mpiboot: containerd did not take the images: ")
+    assert done.stderr.startswith("mpiboot: containerd did not import the images: ")
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -133,7 +133,7 @@ def test_an_installed_mpiboot_builds_the_same_as_a_clone(tmp_path: Path) -> None
     installed, here, there = tmp_path / "site", tmp_path / "here", tmp_path / "there"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(package.__file__).parent, installed / "mpiboot", ignore=ignore)
-    program = "import sys, pathlib, mpiboot.images.context as c; c.assemble(pathlib.Path(sys.argv[1]))"
+    program = "import sys, pathlib, mpiboot.images.build.context as c; c.assemble(pathlib.Path(sys.argv[1]))"
     for target, path in ((here, None), (there, str(installed))):
         target.mkdir()
         environment = {**os.environ, **({"PYTHONPATH": path} if path else {})}

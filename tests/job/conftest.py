@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job.manifest import Manifest, load
-from mpiboot.job.material import SshMaterial
-from mpiboot.job.plan import Plan, plan
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.plan.plan import Plan, plan
+from mpiboot.job.plan.ssh_material import SshMaterial
+from mpiboot.job.read.manifest import Manifest, load
+from mpiboot.job.read.read import ReadJob, read
 from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:

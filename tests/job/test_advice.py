@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mpiboot.job.check.advice import advice
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 TEMPLATE = "Launcher.template"
 MAIN = f"{TEMPLATE}.spec.containers.0"
@@ -18,7 +20,7 @@ ADVICE: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing to say": ({}, []),
     "a variable of ours": (
         {f"{MAIN}.env": [{"name": "K_MPI_JOB_ROLE", "value": "chief"}]},
-        ["containers[0].env: K_MPI_JOB_ROLE is set by the job, the value given here is not used"],
+        ["containers[0].env: K_MPI_JOB_ROLE is set by mpiboot; the value given here is not used"],
     ),
     "a variable of ours with the same value": ({f"{MAIN}.env": [{"name": "K_MPI_JOB_ROLE", "value": "launcher"}]}, []),
     "a variable of the user's own choice": (
@@ -27,9 +29,9 @@ ADVICE: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a mount over ours": (
         {f"{MAIN}.volumeMounts": [{"name": "mine", "mountPath": "/root/.ssh/"}]},
-        ["containers[0].volumeMounts: /root/.ssh is mounted here, so ssh-auth of the job is not"],
+        ["containers[0].volumeMounts: /root/.ssh is mounted here, so the job's volume ssh-auth is not"],
     ),
-    "no image": ({f"{MAIN}.image": ...}, ["containers[0].image: must be given: the pod will be refused"]),
+    "no image": ({f"{MAIN}.image": ...}, ["containers[0].image: must be given: Kubernetes refuses the pod"]),
     "a group for root's key": (
         {f"{TEMPLATE}.spec.securityContext": {"fsGroup": 1000}},
         [f"securityContext.fsGroup: {GROUP_READABLE}"],
@@ -46,11 +48,22 @@ ADVICE: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "texts"), ADVICE.values(), ids=ADVICE)
 def test_advice(plan_small: Callable[..., Plan], changes: dict[str, Any], texts: list[str]) -> None:
-    found = [warning.text() for warning in plan_small(changes).warnings]
+    found = [warning.text() for warning in advice(plan_small(changes).arrangement)]
     assert found == [f"spec.mpiReplicaSpecs.Launcher.template.spec.{text}" for text in texts]
 
 
-def test_a_job_without_slots_is_told(plan_small: Callable[..., Plan]) -> None:
+def test_a_job_without_slots_gets_a_warning(plan_small: Callable[..., Plan]) -> None:
     for changes in ({"spec.slotsPerWorker": 0}, {"spec.mpiReplicaSpecs.Worker": ...}):
-        texts = [warning.text() for warning in plan_small(changes).warnings]
+        texts = [warning.text() for warning in advice(plan_small(changes).arrangement)]
         assert texts == ["spec: no host has a slot: mpirun can start no rank"]
+
+
+def test_a_group_matters_where_an_sshd_of_the_users_reads_the_key(plan_small: Callable[..., Plan]) -> None:
+    changes = {
+        "Worker.template.spec.containers.0.image": "mpiboot/openmpi:1",
+        "Worker.template.spec.securityContext": {"fsGroup": 1000, "runAsUser": 0},
+    }
+    assert not any("fsGroup" in warning.path for warning in advice(plan_small(changes).arrangement))
+    own_sshd = changes | {"Worker.template.spec.containers.0.command": ["/usr/sbin/sshd", "-De"]}
+    texts = [warning.text() for warning in advice(plan_small(own_sshd).arrangement)]
+    assert f"spec.mpiReplicaSpecs.Worker.template.spec.securityContext.fsGroup: {GROUP_READABLE}" in texts

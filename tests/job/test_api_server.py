@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cluster.fixtures import Kubernetes
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 SETTINGS: dict[str, Any] = {"checkin_urls": ("http://10.0.0.1:8080",), "own_images": frozenset({"me/app"})}
 
@@ -39,7 +39,7 @@ def test_every_object_is_accepted(
     given = objects(plan, namespace)
     done = api_server.try_kubectl("create", f"--validate={strict}", "-f", "-", given=given)
     if name == "odd.yaml":
-        # A field that nobody knows and a mount without its path: only the second is a reason to refuse a pod.
+        # An unknown field and a mount without its path: only the second is a reason to refuse a pod.
         for field in ("spec.template.spec.nodeselector", "resources.request", "frobnicate", "mountpath"):
             assert 'unknown field "' in done.stderr
             assert field in done.stderr

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpiboot.cli.main import main
-from mpiboot.job.commented import Note, commented
-from mpiboot.job.convert import convert
-from mpiboot.job.manifest import Manifest, load
-from mpiboot.job.plan import Plan, plan
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.check.convert import convert
+from mpiboot.job.check.yaml_comments import Note, commented
+from mpiboot.job.plan.plan import Plan, plan
+from mpiboot.job.read.manifest import Manifest, load
+from mpiboot.job.read.read import ReadJob, read
 from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.material import SshMaterial
+    from mpiboot.job.plan.ssh_material import SshMaterial
 
 MANIFESTS = Path(__file__).parent / "manifests"
 OLD = ("v1alpha2", "v1", "v1alpha1")
@@ -52,7 +52,7 @@ def test_it_is_the_same_job(
     ours = objects(plan(before, material, settings))
     theirs = objects(plan(after, material, settings))
     container = theirs[3]["spec"]["template"]["spec"]["containers"][0]
-    if name == "v1":  # its discovery script told the slots
+    if name == "v1":  # its discovery script prints the slots
         assert container["args"][:2] == ["--slots-per-host", "1"]
         del container["args"][:2]
     if name == "v1alpha1":  # v2beta1 does not know Always
@@ -84,11 +84,11 @@ def test_every_field_of_v1alpha2_finds_its_place(manifest: Callable[[str], Manif
     assert [each["name"] for each in job.launcher.template["spec"]["containers"]] == ["mpi-launcher", "logs"]
     for comment in (
         "# status is dropped: the cluster writes it",
-        "# dropped, the cluster writes them: resourceVersion, uid, kubectl.kubernetes.io/last-applied-configuration",
+        "# dropped, because the cluster writes them: resourceVersion, uid, kubectl.kubernetes.io/last-applied-conf",
         "# was mpiDistribution: IntelMPI",
         "# was spec.backoffLimit",
-        "# spec.activeDeadlineSeconds: 9 is dropped, this one counted",
-        "# mpi-launcher comes first: v2beta1 knows no mainContainer",
+        "# spec.activeDeadlineSeconds: 9 is dropped: the value in runPolicy wins",
+        "# mpi-launcher comes first: v2beta1 has no mainContainer",
     ):
         assert comment in text
     assert "team: a" in text

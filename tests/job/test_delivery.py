@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job.sshd import UNFIT_SAYS
+from mpiboot.job.plan.sshd import UNFIT_SAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 IMAGE = "some/delivery:1"
 OLD = {"apiVersion": "kubeflow.org/v1alpha2"}
@@ -59,7 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[bool, bool]]] = {
 
 
 @pytest.mark.parametrize(("changes", "expected"), CASES.values(), ids=CASES)
-def test_to_whom_ssh_is_delivered(
+def test_which_pods_get_ssh_delivered(
     plan_small: Callable[..., Plan], changes: dict[str, Any], expected: tuple[bool, bool]
 ) -> None:
     plan = plan_small(changes, delivery_image=IMAGE)
@@ -86,7 +86,7 @@ def test_a_workers_own_command_runs_beside_the_server(plan_small: Callable[..., 
     ("MPICH", ["HYDRA_LAUNCHER_EXEC"]),
     ("Intel", ["I_MPI_HYDRA_BOOTSTRAP_EXEC"]),
 ])  # fmt: skip
-def test_mpirun_is_told_to_call_the_delivered_ssh(
+def test_mpirun_calls_the_delivered_ssh(
     plan_small: Callable[..., Plan], runtime: str, names: list[str]
 ) -> None:
     plan = plan_small(WISH | {"spec.mpiImplementation": runtime}, delivery_image=IMAGE)

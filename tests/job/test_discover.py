@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.job.discover import script
+from mpiboot.job.plan.host_lists import discovery_script as script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_the_live_file_replaces_it(
 
 
 @pytest.mark.parametrize("hosts", [HOSTS, ()], ids=["live file", "static list"])
-def test_nobody_at_all_is_a_failure(program: Callable[[str], str], tmp_path: Path, hosts: tuple[str, ...]) -> None:
+def test_no_ready_worker_is_a_failure(program: Callable[[str], str], tmp_path: Path, hosts: tuple[str, ...]) -> None:
     """horovodrun would take an empty list for one host without a name."""
     live = tmp_path / "live"
     if hosts:

@@ -38,7 +38,7 @@ def test_other_names_and_shells_are_understood(command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", [
     ["mpirun", "-np", "2", "python", "train.py"],
-    ["horovodrun", "-np", "2", "--min-np", "1", "python"],  # without a script nobody tells it of other hosts
+    ["horovodrun", "-np", "2", "--min-np", "1", "python"],  # without a script it learns of no other hosts
     ["mpiboot", "launch", "--min-workers", "0", "--", "mpirun"],
     [],
 ])  # fmt: skip

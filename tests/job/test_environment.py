@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 HOSTFILE = "/etc/mpi/hostfile"
 SSH = "-o ConnectionAttempts=10"
@@ -68,7 +68,7 @@ RUNTIMES = {
 @pytest.mark.parametrize("implementation", RUNTIMES)
 def test_launchers_variables(plan_small: Callable[..., Plan], implementation: str) -> None:
     plan = plan_small({"spec.mpiImplementation": implementation, "spec.slotsPerWorker": 3})
-    assert launcher_env(plan) == COMMON | RUNTIMES[implementation] | {"MPIBOOT_IMPLEMENTATION": implementation}
+    assert launcher_env(plan) == COMMON | RUNTIMES[implementation]
 
 
 FLAT = {
@@ -120,7 +120,7 @@ OURS = {
 }
 
 
-def test_our_images_are_told_where_to_check_in(plan_small: Callable[..., Plan]) -> None:
+def test_our_images_get_the_addresses_of_the_check_in(plan_small: Callable[..., Plan]) -> None:
     plan = plan_small(OURS, checkin_urls=URLS)
     assert env(plan.workers[1]) == {
         "K_MPI_JOB_ROLE": "worker",
@@ -140,7 +140,7 @@ def test_our_images_are_told_where_to_check_in(plan_small: Callable[..., Plan]) 
 
 
 @pytest.mark.parametrize(("changes", "urls"), [(OURS, ()), ({}, URLS)], ids=["no service", "other makers' images"])
-def test_nobody_else_gets_the_token(
+def test_no_other_container_gets_the_token(
     plan_small: Callable[..., Plan], changes: dict[str, Any], urls: tuple[str, ...]
 ) -> None:
     plan = plan_small(changes, checkin_urls=urls)

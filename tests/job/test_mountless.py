@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 SPEC = "Worker.template.spec"
 OURS = {f"{SPEC}.containers.0.image": "mpiboot/openmpi:1"}
@@ -17,7 +17,7 @@ KEYS = {"MPIBOOT_HOST_KEY": "host-privatekey", "MPIBOOT_AUTHORIZED_KEYS": "ssh-p
 
 MOUNT: dict[str, dict[str, Any]] = {
     "a foreign image": {f"{SPEC}.containers.0.image": "me/app"},
-    "a foreign image that is said to hold mpiboot": {
+    "a foreign image that the job declares to hold mpiboot": {
         "metadata.annotations": {"mpiboot.dev/launch": "in-place"},
         "Launcher.template.spec.containers.0.image": "me/app",
         f"{SPEC}.containers.0.image": "me/app",
@@ -26,7 +26,7 @@ MOUNT: dict[str, dict[str, Any]] = {
     "arguments": {f"{SPEC}.containers.0.args": ["/usr/sbin/sshd", "-De"]},
     "a volume": {f"{SPEC}.volumes": [{"name": "data", "emptyDir": {}}]},
     "a service account": {f"{SPEC}.serviceAccountName": "trainer"},
-    "a wish for the API token": {f"{SPEC}.automountServiceAccountToken": True},
+    "a request for the API token": {f"{SPEC}.automountServiceAccountToken": True},
     "an annotation for an injector": {
         "Worker.template.metadata.annotations": {"vault.hashicorp.com/agent-inject": "true"},
     },

@@ -5,10 +5,12 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
+from mpiboot.job.check.advice import advice
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
 
 UID = "0b5c1d6e-0000-4000-8000-000000000001"
 OBJECT_LABELS = {
@@ -266,7 +268,7 @@ def test_unquoted_numbers_become_the_text_that_was_meant(planned: Callable[..., 
 def test_the_replicas_restart_policy_wins_and_says_so(planned: Callable[..., Plan]) -> None:
     plan = planned("odd.yaml")
     assert plan.launcher["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
-    warning = plan.warnings[0]
+    warning = advice(plan.arrangement)[0]
     assert (warning.reason, warning.level) == ("SetPodTemplateRestartPolicy", "warning")
     assert warning.text() == (
         "spec.mpiReplicaSpecs.Launcher.template.spec.restartPolicy: "
@@ -278,7 +280,7 @@ def test_a_launcher_alone(plan_small: Callable[..., Plan]) -> None:
     plan = plan_small({"spec.mpiReplicaSpecs.Worker": ..., "spec.runLauncherAsWorker": True, "spec.slotsPerWorker": 4})
     assert plan.workers == ()
     assert plan.config_map["data"]["hostfile"] == "pi-launcher.pi.default.svc slots=4\n"
-    assert (plan.launcher_waits, plan.warnings) == ("off", ())
+    assert (plan.arrangement.launch_mode, advice(plan.arrangement)) == ("off", ())
 
 
 def test_the_user_decides_about_a_sidecar(plan_small: Callable[..., Plan]) -> None:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job.convert import convert
-from mpiboot.job.manifest import Manifest, load
-from mpiboot.job.plan import Plan, plan
+from mpiboot.job.check.convert import convert
+from mpiboot.job.plan.plan import Plan, plan
 from mpiboot.job.problems import ManifestError
-from mpiboot.job.read import read
+from mpiboot.job.read.manifest import Manifest, load
+from mpiboot.job.read.read import read
 from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.material import SshMaterial
+    from mpiboot.job.plan.ssh_material import SshMaterial
 
 GOOD = ("cert-guide.yaml", "odd.yaml", "pi.yaml", "root-working-launcher.yaml")
 

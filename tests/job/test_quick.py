@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mpiboot.job import mpi
+from mpiboot.job.check.advice import advice
 from mpiboot.job.errors import UserError
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.plan import plan
+from mpiboot.job.plan.plan import plan
 from mpiboot.job.quick import manifest_for
-from mpiboot.job.read import read
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import read
 
 if TYPE_CHECKING:
-    from mpiboot.job.material import SshMaterial
     from mpiboot.job.model import Job
+    from mpiboot.job.plan.ssh_material import SshMaterial
 
 IMAGE = "mpiboot/openmpi:latest"
 
@@ -115,7 +117,7 @@ def test_variables_reach_both_roles_and_root_may_run() -> None:
     launcher, worker = (role.template["spec"]["containers"][0]["env"] for role in (found.launcher, found.worker))
     assert worker == [{"name": "OMP_NUM_THREADS", "value": "2"}]
     assert {entry["name"] for entry in launcher} == {
-        "OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+        "OMP_NUM_THREADS", *mpi.DEFAULT.root_variables,
     }  # fmt: skip
 
 
@@ -123,9 +125,9 @@ def test_a_failed_program_is_not_tried_again(material: SshMaterial) -> None:
     found = plan(job("./pi", 4, 2), material)
     assert found.launcher["spec"]["backoffLimit"] == 0
     assert found.launcher["spec"]["template"]["spec"]["restartPolicy"] == "Never"
-    assert found.launcher_waits == "in-place"
+    assert found.arrangement.launch_mode == "in-place"
     assert found.job.ssh_auth_mount_path == "/home/mpiuser/.ssh"
-    assert found.warnings == ()
+    assert advice(found.arrangement) == ()
 
 
 def test_a_foreign_image_gets_its_keys_where_root_looks() -> None:

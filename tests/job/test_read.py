@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages stand here as a user sees them
+
 """A manifest to a job: every default, every rule from both sides, and all problems at once."""
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job.manifest import Manifest, load
-from mpiboot.job.model import Job, Replica, RunPolicy, SchedulingPolicy
+from mpiboot.job.model import Job, Replica, RunPolicy
 from mpiboot.job.problems import ManifestError
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.read.manifest import Manifest, load
+from mpiboot.job.read.read import ReadJob, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_defaults(read_small: Callable[..., ReadJob], small: Callable[..., dict[
             main_container="",
             launcher=Replica(1, specs["Launcher"]["template"], "OnFailure"),
             worker=Replica(2, specs["Worker"]["template"], "Never"),
-            run_policy=RunPolicy("None", None, None, None, suspend=False, managed_by=None, scheduling_policy=None),
+            run_policy=RunPolicy("None", None, None, None, suspend=False),
         )
     )
 
@@ -55,11 +55,7 @@ def test_everything_given(manifest: Callable[[str], Manifest]) -> None:
     assert job.launcher_creation_policy == "WaitForWorkersReady"
     assert (job.workers, job.hosts, job.slots) == (2, 3, 3)
     assert job.launcher.restart_policy == "Never"
-    assert job.run_policy == RunPolicy(
-        suspend=True,
-        managed_by="kubeflow.org/mpi-operator",
-        scheduling_policy=SchedulingPolicy(3, "night", {"cpu": 3}, "low", 60),
-    )
+    assert job.run_policy == RunPolicy(suspend=True)
 
 
 CONTAINERS = "template.spec.containers"
@@ -67,26 +63,38 @@ RULES: dict[str, tuple[dict[str, Any], str | None]] = {
     "worker name of 63 characters": ({"metadata.name": "a" * 54}, None),
     "worker name of 64 characters": (
         {"metadata.name": "a" * 55},
-        f"metadata.name: gives a worker the name '{'a' * 55}-worker-1', which is 64 characters long, at most 63 are possible",
+        (
+            f"metadata.name: gives a worker the name '{'a' * 55}-worker-1', which is 64 characters long, at most 63 "
+            "are possible"
+        ),
     ),
     "the tenth worker fits": ({"metadata.name": "a" * 54, "Worker.replicas": 10}, None),
     "the eleventh has one digit more": (
         {"metadata.name": "a" * 54, "Worker.replicas": 11},
-        f"metadata.name: gives a worker the name '{'a' * 54}-worker-10', which is 64 characters long, at most 63 are possible",
+        (
+            f"metadata.name: gives a worker the name '{'a' * 54}-worker-10', which is 64 characters long, at most 63 "
+            "are possible"
+        ),
     ),
     "name with digits": ({"metadata.name": "pi-2"}, None),
     "name that starts with a digit": (
         {"metadata.name": "2pi"},
-        "metadata.name: gives a worker the name '2pi-worker-1', which may hold only lowercase letters, digits and '-', starting with a letter and ending with a letter or digit",
+        (
+            "metadata.name: gives a worker the name '2pi-worker-1', which may hold only lowercase letters, digits and "
+            "'-', starting with a letter and ending with a letter or digit"
+        ),
     ),
     "name with a dot": (
         {"metadata.name": "a.b"},
-        "metadata.name: gives a worker the name 'a.b-worker-1', which may hold only lowercase letters, digits and '-', starting with a letter and ending with a letter or digit",
+        (
+            "metadata.name: gives a worker the name 'a.b-worker-1', which may hold only lowercase letters, digits and "
+            "'-', starting with a letter and ending with a letter or digit"
+        ),
     ),
     "no name": ({"metadata.name": ...}, "metadata.name: must be given"),
     "generated name": (
         {"metadata": {"generateName": "pi-"}},
-        "metadata.name: must be given; generateName needs an API server to make a name of it",
+        "metadata.name: must be given; only an API server can make a name from generateName",
     ),
     "name that is a number": ({"metadata.name": 5}, "metadata.name: must be text, is 5; put it in quotes"),
     "namespace that starts with a digit": ({"metadata.namespace": "2nd"}, None),
@@ -148,7 +156,10 @@ RULES: dict[str, tuple[dict[str, Any], str | None]] = {
     "created when workers are ready": ({"spec.launcherCreationPolicy": "WaitForWorkersReady"}, None),
     "created some time": (
         {"spec.launcherCreationPolicy": "WaitForWorkers"},
-        "spec.launcherCreationPolicy: must be one of AtStartup, WaitForWorkersReady; is 'WaitForWorkers'; did you mean WaitForWorkersReady?",
+        (
+            "spec.launcherCreationPolicy: must be one of AtStartup, WaitForWorkersReady; is 'WaitForWorkers'; did you "
+            "mean WaitForWorkersReady?"
+        ),
     ),
     "another mount path": ({"spec.sshAuthMountPath": "/home/me/.ssh"}, None),
     "no mount path": ({"spec.sshAuthMountPath": ""}, None),
@@ -181,7 +192,7 @@ RULES: dict[str, tuple[dict[str, Any], str | None]] = {
         {"spec.runPolicy": {"backoffLimit": -5}}, "spec.runPolicy.backoffLimit: must be >= 0, is -5"),
     "suspended": ({"spec.runPolicy": {"suspend": True}}, None),
     "managed elsewhere": ({"spec.runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}, None),
-    "managed by nobody known": (
+    "an unknown manager": (
         {"spec.runPolicy": {"managedBy": "kueue"}},
         "spec.runPolicy.managedBy: must be one of kubeflow.org/mpi-operator, kueue.x-k8s.io/multikueue; is 'kueue'",
     ),
@@ -193,16 +204,27 @@ RULES: dict[str, tuple[dict[str, Any], str | None]] = {
         "spec.mpiReplicaSpecs.Launcher: must be given: it is the pod that runs mpirun",
     ),
     "its own dialect": ({"spec.dialect": "v2beta1"}, None),
-    "a dialect nobody speaks": ({"spec.dialect": "v7"}, "spec.dialect: must be one of v2beta1, v1, v1alpha2, v1alpha1; is 'v7'"),
+    "an unknown dialect": ({"spec.dialect": "v7"}, (
+        "spec.dialect: must be one of v2beta1, v1, v1alpha2, v1alpha1; is 'v7'"
+    )),
     "another kind": ({"kind": "TFJob"}, "kind: must be MPIJob, is 'TFJob'"),
     "no kind": ({"kind": ...}, "kind: must be MPIJob, is not given"),
     "another version": (
         {"apiVersion": "kubeflow.org/v2beta2"},
-        "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'kubeflow.org/v2beta2'; did you mean kubeflow.org/v2beta1?",
+        (
+            "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, "
+            "kubeflow.org/v1alpha1; is 'kubeflow.org/v2beta2'; did you mean kubeflow.org/v2beta1?"
+        ),
     ),
     "another group": (
-        {"apiVersion": "batch/v1"}, "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'batch/v1'"),
-    "no version": ({"apiVersion": ...}, "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is not given"),
+        {"apiVersion": "batch/v1"}, (
+            "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, "
+            "kubeflow.org/v1alpha1; is 'batch/v1'"
+        )),
+    "no version": ({"apiVersion": ...}, (
+        "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, "
+        "kubeflow.org/v1alpha1; is not given"
+    )),
 }  # fmt: skip
 
 
@@ -219,7 +241,8 @@ def test_rules(read_small: Callable[..., ReadJob], changes: dict[str, Any], mess
 BROKEN = """\
 broken.yaml:4: metadata.name: gives a worker the name 'My_Job-worker-0', which may hold only lowercase letters, \
 digits and '-', starting with a letter and ending with a letter or digit
-broken.yaml:5: metadata.namespace: 'Prod' may hold only lowercase letters, digits and '-' and ending with a letter or digit
+broken.yaml:5: metadata.namespace: 'Prod' may hold only lowercase letters, digits and '-' \
+and ending with a letter or digit
 broken.yaml:7: spec.slotsPerWorker: must be a whole number, is 'two'
 broken.yaml:8: spec.runLauncherAsWorker: must be true or false, is 'yes'
 broken.yaml:9: spec.sshAuthMountPath: must be text, is 5; put it in quotes
@@ -244,10 +267,11 @@ broken.yaml:36: spec.mpiReplicaSpecs.Worker.template.spec.containers[1]: must be
 """
 
 ODD = """\
-odd.yaml:2: ConfigMap inputs is left out: only the MPIJob is used
+odd.yaml:2: ConfigMap inputs is ignored: only the MPIJob is used
 odd.yaml:11: metadata.annotations[mpiboot.dev/launch]: must be one of in-place, gate, off, is 'inplace': ignored
-odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; known: mpiboot.dev/launch, mpiboot.dev/host-keys, mpiboot.dev/worker-ssh, mpiboot.dev/ssh
-odd.yaml:14: spec.cleanPodPolicy: unknown field, ignored; here it is spec.runPolicy.cleanPodPolicy
+odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; \
+mpiboot.dev/ has: launch, host-keys, worker-ssh, ssh
+odd.yaml:14: spec.cleanPodPolicy: unknown field, ignored; in this version it is spec.runPolicy.cleanPodPolicy
 odd.yaml:15: spec.slotPerWorker: unknown field, ignored; did you mean slotsPerWorker?
 odd.yaml:20: LAUNCHER.metadata.labels.version: must be text, is 1: put it in quotes; used as '1'
 odd.yaml:23: LAUNCHER.spec.nodeselector: unknown field, kept; Kubernetes will ignore it; did you mean nodeSelector?
@@ -255,9 +279,11 @@ odd.yaml:24: LAUNCHER.spec.nodeSelector.gpu: must be text, is true: put it in qu
 odd.yaml:29: LAUNCHER.spec.containers[0].args[1]: must be text, is 2: put it in quotes; used as '2'
 odd.yaml:29: LAUNCHER.spec.containers[0].args[3]: must be text, is 0.5: put it in quotes; used as '0.5'
 odd.yaml:30: LAUNCHER.spec.containers[0].env[0].value: must be text, is 4: put it in quotes; used as '4'
-odd.yaml:31: LAUNCHER.spec.containers[0].resources.request: unknown field, kept; Kubernetes will ignore it; did you mean requests?
+odd.yaml:31: LAUNCHER.spec.containers[0].resources.request: unknown field, kept; Kubernetes will ignore it; \
+did you mean requests?
 odd.yaml:36: WORKER.spec.frobnicate: unknown field, kept; Kubernetes will ignore it
-odd.yaml:37: WORKER.spec.containers[0].volumeMounts[0].mountpath: unknown field, kept; Kubernetes will ignore it; did you mean mountPath?
+odd.yaml:37: WORKER.spec.containers[0].volumeMounts[0].mountpath: unknown field, kept; Kubernetes will ignore it; \
+did you mean mountPath?
 """
 
 
@@ -286,11 +312,14 @@ def test_a_warning_stands_by_the_error_it_explains(small: Callable[..., dict[str
     }
 
 
-def test_kind_and_version_are_told_together() -> None:
+def test_kind_and_version_are_reported_together() -> None:
     with pytest.raises(ManifestError) as error:
         read(load("apiVersion: v1\nkind: Pod\n", "pod.yaml"))
     assert messages(error) == [
-        "pod.yaml:1: apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'v1'",
+        (
+            "pod.yaml:1: apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, "
+            "kubeflow.org/v1alpha1; is 'v1'"
+        ),
         "pod.yaml:2: kind: must be MPIJob, is 'Pod'",
     ]
 
@@ -300,7 +329,9 @@ def test_a_relative_mount_path_is_what_a_kubelet_makes_of_it(read_small: Callabl
 
 
 HOROVODRUN = ["horovodrun", "-np", "2", "--min-np", "3", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "x"]
-IMPOSSIBLE = "spec.mpiReplicaSpecs.Launcher.template: -np 2 is less than --min-np 3; begin with more ranks or do with fewer"
+IMPOSSIBLE = (
+    "spec.mpiReplicaSpecs.Launcher.template: -np 2 is less than --min-np 3; begin with more ranks or lower --min-np"
+)
 
 
 @pytest.mark.parametrize(("slots", "command", "wrong"), [
@@ -312,7 +343,7 @@ IMPOSSIBLE = "spec.mpiReplicaSpecs.Launcher.template: -np 2 is less than --min-n
     (1, ["sh", "-c", f"mpirun -np 2 prepare; {' '.join(['horovodrun', '--min-np', '3', *HOROVODRUN[5:]])}"], []),
     (1, [*HOROVODRUN[:3], *HOROVODRUN[5:], "--min-np", "2"], []),  # needs more workers, and may get them
 ])  # fmt: skip
-def test_numbers_of_an_elastic_job_that_no_size_mends(
+def test_numbers_of_an_elastic_job_that_contradict_each_other(
     read_small: Callable[..., ReadJob], slots: int, command: list[str], wrong: list[str]
 ) -> None:
     changes = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job import sshd
+from mpiboot.job.plan import sshd
 from tests.conftest import missing
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_an_old_sshd_is_looked_for_at_its_own_ports(
     assert made_up.ready(shell) == listens
 
 
-def test_where_nobody_can_tell_the_port_any_socket_counts(made_up: Container, shell: str) -> None:
+def test_where_the_port_is_not_known_any_socket_counts(made_up: Container, shell: str) -> None:
     made_up.process(7, "dropbear", "dropbear", "-F")
     assert not made_up.ready(shell)
     made_up.socket(8080)
@@ -155,7 +155,7 @@ def test_where_nobody_can_tell_the_port_any_socket_counts(made_up: Container, sh
     assert made_up.ready(shell, config="/not/the/one")
 
 
-def test_the_probe_sees_a_real_sshd_and_nobody_else(program: Callable[[str], str], shell: str, tmp_path: Path) -> None:
+def test_the_probe_accepts_a_real_sshd_alone(program: Callable[[str], str], shell: str, tmp_path: Path) -> None:
     alone = [program("unshare"), "--pid", "--fork", "--mount-proc", "--kill-child", shell, "-c"]
     if subprocess.run([*alone, "true"], capture_output=True).returncode:
         missing("the right to make a process namespace", "run as root")
@@ -202,7 +202,7 @@ def test_the_jobs_host_key_comes_first_and_once(host_keys: Callable[[str], list[
     assert host_keys(f"HostKey {baked}\nHostKey {ours}\n")[:2] == [ours, baked]
 
 
-def test_who_cannot_read_roots_key_serves_with_the_one_for_everybody(
+def test_a_user_that_cannot_read_roots_key_serves_with_the_other_copy(
     host_keys: Callable[[str], list[str]], tmp_path: Path
 ) -> None:
     others = tmp_path / "any-user" / "id_rsa"

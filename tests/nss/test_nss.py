@@ -1,4 +1,4 @@
-"""The NSS module by its own: who hears of whom, under every uid that clusters give to containers."""
+"""The NSS module alone: which names it gives, under every uid that clusters give to containers."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_uid_in_passwd_keeps_its_own_line(hardened: Run, uid: int, name: str) ->
 
 
 @pytest.mark.parametrize("uid", [0, 1000, 300, 12345])
-def test_somebody_else_is_looked_up_in_passwd(hardened: Run, uid: int) -> None:
+def test_another_user_is_looked_up_in_passwd(hardened: Run, uid: int) -> None:
     assert hardened(f"{uid}:0", "getent passwd 1500 alice | cut -d: -f1,3") == (0, "alice:1500\nalice:1500")
 
 
 @pytest.mark.parametrize("uid", [0, 1000, 300, 12345, 1000680000])
-@pytest.mark.parametrize("nobody", ["no-such-user", "4242", "mpiuser2", "mpi"])
-def test_who_does_not_exist_is_not_found(hardened: Run, uid: int, nobody: str) -> None:
-    assert hardened(f"{uid}:0", f"getent passwd {nobody}") == (2, "")
+@pytest.mark.parametrize("unknown", ["no-such-user", "4242", "mpiuser2", "mpi"])
+def test_who_does_not_exist_is_not_found(hardened: Run, uid: int, unknown: str) -> None:
+    assert hardened(f"{uid}:0", f"getent passwd {unknown}") == (2, "")
 
 
 def test_group_of_caller_is_kept(hardened: Run) -> None:

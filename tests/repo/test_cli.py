@@ -46,8 +46,28 @@ def test_every_option_has_help(path: str, command: click.Command) -> None:
     assert bare == [], path
 
 
+def test_help_lists_every_command_in_groups(mpiboot: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    shown = mpiboot("--help").stdout
+    headings = ["Options", "Run", "Manifests", "Cluster", "Images", "Inside containers"]
+    assert re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE) == headings
+    inside = shown.partition("Inside containers:")[2]
+    assert re.findall(r"^  ([a-z]+) ", inside, re.MULTILINE) == ["launch", "worker", "wait", "hosts"]
+    listed = re.findall(r"^  ([a-z]+) ", shown.partition("Run:")[2], re.MULTILINE)
+    for name in listed:
+        assert mpiboot(name, "--help").stdout.startswith(f"Usage: mpiboot {name} "), name
+
+
+@pytest.mark.parametrize("group", [[], ["generate"], ["images"]], ids=["mpiboot", "generate", "images"])
+def test_a_group_without_a_command_prints_its_help(
+    group: list[str], typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    shown, alone = typed(*group, "--help"), typed(*group)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert alone.stdout == shown.stdout
+
+
 def test_an_unknown_command_is_one_line_and_exit_2(mpiboot: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = mpiboot("imagse", "list")
     assert done.returncode == 2
-    assert "No such command 'imagse'" in done.stderr
+    assert done.stderr == "mpiboot: there is no command 'imagse'; did you mean images?; see: mpiboot --help\n"
     assert "Traceback" not in done.stderr

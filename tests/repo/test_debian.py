@@ -1,4 +1,4 @@
-"""Which packages set-up asks a Debian for: releases differ in how they cut them."""
+"""The packages that set-up installs: Debian releases split them in different ways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """What root's apt-get is asked to install, on a release that has these packages after its first update."""
+    """Runs the set-up as root on a release that has these packages after `apt-get update`; returns what it installs."""
 
     def install(*known: str) -> list[str]:
         has = "|".join(known)
@@ -36,10 +36,10 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., li
     return install
 
 
-def test_an_engine_is_installed_with_what_a_release_has_split_off_from_it(release: Callable[..., list[str]]) -> None:
-    asked = release("docker.io", "docker-cli", "docker-buildx")
-    assert asked == ["docker.io", "containerd", "runc", "iptables", "docker-cli", "docker-buildx"]
+def test_an_engine_is_installed_with_the_packages_split_off_from_it(release: Callable[..., list[str]]) -> None:
+    installed = release("docker.io", "docker-cli", "docker-buildx")
+    assert installed == ["docker.io", "containerd", "runc", "iptables", "docker-cli", "docker-buildx"]
 
 
-def test_a_release_is_not_asked_for_packages_that_it_does_not_have(release: Callable[..., list[str]]) -> None:
+def test_packages_that_a_release_lacks_are_not_installed(release: Callable[..., list[str]]) -> None:
     assert release("docker.io") == ["docker.io", "containerd", "runc", "iptables"]

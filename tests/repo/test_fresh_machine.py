@@ -1,6 +1,6 @@
 """README's first command on a fresh Debian that has only Python, make and git.
 
-The machine is a container. It may not start a Docker engine, so this is also a machine whose engine does not come up.
+The machine is a container. It may not start a Docker engine, so this also tests a machine whose engine does not start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(
         os.environ.get("CI") != "true" and "MPIBOOT_TEST_FRESH" not in os.environ,
-        reason="downloads a whole Debian; get it with: MPIBOOT_TEST_FRESH=1 make test ARGS=tests/repo",
+        reason="downloads a whole Debian; run it with: MPIBOOT_TEST_FRESH=1 make test ARGS=tests/repo",
     ),
 ]
 
@@ -52,7 +52,7 @@ def debian(docker_engine: docker.DockerClient, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def machine(docker_engine: docker.DockerClient, debian: str, tmp_path: Path) -> Iterator[Container]:
-    """A running container with a clone in /home/clone, that trusts whom this machine trusts."""
+    """A running container with a clone in /home/clone. It trusts the same certificates as this machine."""
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
     container = docker_engine.containers.run(
@@ -80,7 +80,7 @@ def test_make_demo_runs_a_job_where_no_engine_can_start(machine: Container) -> N
     code, output = execute(machine, "make", "demo")
     assert code == 0, output
     assert "installing the Debian packages" in output
-    assert "the Docker engine did not come up" in output
+    assert "the Docker engine did not start" in output
     assert "rank 3 of 4" in output
     assert "pi is 3.14159265" in output
     assert "Traceback" not in output
@@ -89,7 +89,7 @@ def test_make_demo_runs_a_job_where_no_engine_can_start(machine: Container) -> N
     assert "installing the Debian packages" not in output
 
 
-def test_somebody_who_is_not_root_is_told_the_line_that_helps(machine: Container) -> None:
+def test_without_root_one_line_names_the_packages_to_install(machine: Container) -> None:
     execute(machine, "chown", "-R", "nobody", "/home/clone")
     code, output = execute(machine, "make", "demo", user="nobody")
     assert code != 0

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.repo.conftest import REPOSITORY, tracked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FOLDERS = sorted(link.name for link in (REPOSITORY / "src" / "mpiboot").iterdir() if link.is_symlink())
+
+
+def test_the_source_folder_holds_links_and_what_makes_it_a_package() -> None:
+    links = {f"src/mpiboot/{folder}" for folder in FOLDERS}
+    own = {"__init__.py", "__main__.py", "py.typed"}
+    assert set(tracked("src")) - links == {f"src/mpiboot/{name}" for name in own}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -27,12 +35,6 @@ def test_a_folder_imports_as_part_of_mpiboot_and_not_by_its_bare_name(folder: st
     assert str(REPOSITORY) not in done.stdout
 
 
-def tracked(*folders: str) -> list[str]:
-    """The files that git tracks, all or those below the folders."""
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.splitlines() if os.path.lexists(REPOSITORY / name)]
-
-
 def test_all_names_every_extra_that_installs_without_a_compiler() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (everything,) = extras["all"]
@@ -40,24 +42,10 @@ def test_all_names_every_extra_that_installs_without_a_compiler() -> None:
     assert sorted([*named, "all", "horovod"]) == sorted(extras)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel that the tracked files give. Built from a copy: leftovers of an earlier build would get into it."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in tracked():
-        copy = source / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(REPOSITORY / name, copy, follow_symlinks=False)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)]
-    done = subprocess.run(pip, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return zipfile.ZipFile(next(target.glob("*.whl")))
-
-
-def test_the_wheel_holds_every_tracked_file_of_the_packages(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_every_tracked_file_of_the_packages(wheel: Path) -> None:
     wanted = {f"mpiboot/{name}" for name in tracked(*FOLDERS)}
-    assert wanted - set(wheel.namelist()) == set()
+    assert wanted - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
-def test_the_wheel_holds_nothing_outside_the_package(wheel: zipfile.ZipFile) -> None:
-    assert {name.split("/")[0].split("-")[0] for name in wheel.namelist()} == {"mpiboot"}
+def test_the_wheel_holds_nothing_outside_the_package(wheel: Path) -> None:
+    assert {name.split("/")[0].split("-")[0] for name in zipfile.ZipFile(wheel).namelist()} == {"mpiboot"}

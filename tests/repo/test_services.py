@@ -1,4 +1,4 @@
-"""What set-up starts and stops on a machine that systemd runs, what it leaves alone there, and what it says."""
+"""What set-up starts and stops on a machine that runs systemd, what it does not touch there, and what it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# systemctl with a file for each unit, that holds its state. An engine answers while docker.service is active.
+# A systemctl that keeps the state of each unit in a file. An engine answers while docker.service is active.
 SYSTEMCTL = """#!/bin/sh
 cd {folder}
 shift  # --no-ask-password
@@ -36,7 +36,7 @@ done
 
 @dataclass(frozen=True)
 class Machine:
-    """What a systemd of the test's own knows, and was asked to do."""
+    """The files of the test's own systemd: the states of units, and the commands that it got."""
 
     folder: Path
     state: Path
@@ -82,7 +82,7 @@ def test_an_engine_that_setup_started_is_stopped_with_its_socket(machine: Machin
     assert len(machine.asked("stop")) == 1
 
 
-def test_units_that_ran_before_go_on(machine: Machine) -> None:
+def test_units_that_ran_before_keep_running(machine: Machine) -> None:
     machine.set("containerd.service", "active")
     machine.set("docker.socket", "activating")
     assert engine.provide(machine.state)
@@ -90,14 +90,14 @@ def test_units_that_ran_before_go_on(machine: Machine) -> None:
     assert machine.asked("stop") == ["stop docker.service"]
 
 
-def test_an_engine_that_somebody_else_started_is_left_alone(machine: Machine) -> None:
+def test_an_engine_that_setup_did_not_start_is_not_stopped(machine: Machine) -> None:
     machine.set("docker.service", "active")
     assert engine.provide(machine.state)
     engine.stop(machine.state)
     assert machine.asked("start") == machine.asked("stop") == []
 
 
-def test_what_was_started_before_the_machine_was_is_nobodys_to_stop(
+def test_what_was_started_before_a_reboot_is_not_stopped(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert engine.provide(machine.state)
@@ -107,7 +107,7 @@ def test_what_was_started_before_the_machine_was_is_nobodys_to_stop(
     assert machine.asked("stop") == []
 
 
-@pytest.mark.parametrize(("trouble", "said"), [("hangs", "did not end in"), ("fails", "Job for docker.")])
+@pytest.mark.parametrize(("trouble", "said"), [("hangs", "did not end within"), ("fails", "Job for docker.")])
 def test_an_engine_that_systemd_does_not_start_counts_as_absent(
     machine: Machine, trouble: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,21 +115,21 @@ def test_an_engine_that_systemd_does_not_start_counts_as_absent(
     machine.set("docker.service", "inactive")
     assert not engine.provide(machine.state)
     lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if "did not come up in" in line and "going on without containers" in line]
+    assert [line for line in lines if "did not start within" in line and "continuing without containers" in line]
     assert [line for line in lines if line.startswith("setup: its last line: ") and said in line]
 
 
-def test_an_engine_that_hangs_while_it_starts_is_called_off(
+def test_an_engine_that_hangs_while_it_starts_is_stopped(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_comes_up", lambda *_: machine.set("docker.service", "activating"))
+    monkeypatch.setattr(engine, "_answers_in_time", lambda *_: machine.set("docker.service", "activating"))
     assert not engine.provide(machine.state)
     assert machine.asked("stop") == ["stop --no-block docker.service docker.socket containerd.service"]
 
 
 @pytest.fixture
 def installs_ssh(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[set[str]], None]:
-    """The step `ssh`, where these programs are missing and get installed."""
+    """Runs the step `ssh` on a machine that lacks these programs; they get installed."""
 
     def run(absent: set[str]) -> None:
         assert machine.folder.exists()
@@ -141,7 +141,7 @@ def installs_ssh(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 
 @pytest.mark.parametrize("enabled", [["ssh.service"], ["ssh.socket"], ["ssh.service", "ssh.socket"]])
-def test_an_sshd_that_was_installed_is_kept_from_the_next_boot_which_is_said(
+def test_an_sshd_that_setup_installs_does_not_start_at_the_next_boot(
     machine: Machine, installs_ssh: Callable[[set[str]], None], enabled: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for unit in enabled:
@@ -152,7 +152,7 @@ def test_an_sshd_that_was_installed_is_kept_from_the_next_boot_which_is_said(
     assert capsys.readouterr().err.strip() == f"setup: {line}"
 
 
-def test_an_sshd_that_was_there_keeps_its_service(
+def test_an_sshd_that_was_installed_before_keeps_its_service(
     machine: Machine, installs_ssh: Callable[[set[str]], None]
 ) -> None:
     machine.set("ssh.service.enabled", "enabled")

@@ -1,4 +1,4 @@
-"""The set-up says what it does, and an engine that does not come up stops nothing else."""
+"""The set-up prints what it does, and an engine that does not start stops nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import setup
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
-# `provide`, as it is, on a machine whose only difference is that nothing listens at the engine's usual place yet.
+# Calls the real `provide`. Only the engine's socket is another, on which nothing listens yet.
 PROVIDE = """
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start 
 
 @dataclass(frozen=True)
 class Machine:
-    """A PATH whose `dockerd` is a script of the test's own, and a place for the state of the set-up."""
+    """A PATH whose `dockerd` is a script of the test, and a folder for the state of the set-up."""
 
     programs: Path
     state: Path
@@ -55,22 +55,22 @@ def machine(tmp_path: Path) -> Machine:
 def test_an_engine_that_hangs_counts_as_absent_and_is_ended(machine: Machine, tmp_path: Path) -> None:
     done = machine.provide(f"echo $$ >{tmp_path}/pid; exec sleep 600")
     assert done.stdout.strip() == "False"
-    assert "did not come up in 1 s; going on without containers" in done.stderr
+    assert "did not start within 1 s; continuing without containers" in done.stderr
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
 
 
 @needs_root
-def test_an_engine_that_dies_is_named_with_its_last_line(machine: Machine) -> None:
+def test_the_last_line_of_an_engine_that_dies_is_printed(machine: Machine) -> None:
     done = machine.provide("echo starting; echo 'failed to mount overlay: operation not permitted'; exit 1")
     assert done.stdout.strip() == "False"
     assert "its last line: failed to mount overlay: operation not permitted" in done.stderr
 
 
-def test_no_engine_is_looked_for_when_the_user_says_local(machine: Machine) -> None:
+def test_no_engine_is_used_when_the_user_chooses_local(machine: Machine) -> None:
     done = machine.provide("exit 1", MPIBOOT_ENGINE="local")
     assert done.stdout.strip() == "False"
-    assert done.stderr.strip() == "setup: no Docker engine is looked for: MPIBOOT_ENGINE=local"
+    assert done.stderr.strip() == "setup: not using a Docker engine: MPIBOOT_ENGINE=local forbids it"
 
 
 def test_a_named_engine_that_does_not_answer_is_not_replaced_by_another(machine: Machine) -> None:
@@ -82,7 +82,7 @@ def test_a_named_engine_that_does_not_answer_is_not_replaced_by_another(machine:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Debian that has none of what set-up brings, and a user who is not root."""
+    """A Debian that has nothing of what set-up installs, and a user who is not root."""
     for name in ("apt-get", "python3"):
         (tmp_path / name).symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -109,34 +109,33 @@ ENGINE_PACKAGES = "docker.io containerd runc iptables mmdebstrap"
         (["venv"], VENV_PACKAGE),
     ],
 )
-def test_who_is_not_root_is_told_one_line_with_all_that_is_missing(
+def test_without_root_one_line_names_all_that_is_missing(
     steps: list[str], packages: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert setup.main(steps) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("setup: Python's venv is missing")
-    assert said.endswith(f"; get all of it with: sudo apt-get install {packages}\n")
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("setup: Python's venv is missing")
+    assert output.endswith(f"; install all of it with: sudo apt-get install {packages}\n")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.usefixtures("bare")
-def test_packages_of_an_engine_that_nobody_wants_are_not_named(
+def test_packages_of_an_engine_that_the_user_forbids_are_not_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MPIBOOT_ENGINE", "local")
     assert setup.main(["ssh", "engine"]) == 0
-    said = capsys.readouterr().err
-    assert "get all of it with: sudo apt-get install openssh-server openssh-client\n" in said
-    assert said.count("apt-get") == 1
+    output = capsys.readouterr().err
+    assert "install all of it with: sudo apt-get install openssh-server openssh-client\n" in output
+    assert output.count("apt-get") == 1
 
 
 @pytest.mark.usefixtures("bare")
-def test_who_goes_on_without_what_is_missing_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_says_what_set_up_continues_without(capsys: pytest.CaptureFixture[str]) -> None:
     assert setup.main(["ssh", "engine"]) == 0
-    said = capsys.readouterr().err.splitlines()[1:]
-    assert said == [
-        "setup: going on without OpenSSH: jobs can run in containers only",
-        "setup: going on without containers",
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "setup: continuing without OpenSSH: jobs can run only in containers",
+        "setup: continuing without containers",
     ]
 
 

@@ -1,4 +1,4 @@
-"""How a run of the tests ends: with what was not tested, why, and the command that brings it."""
+"""A run of the tests ends with what was not tested, why, and the command that changes that."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_the_last_lines_are_the_summary_of_what_was_left_out() -> None:
-    # A file whose tests are all left out, before any of them starts something.
+    # All tests of this file are skipped before they start anything.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/repo/test_fresh_machine.py"]
-    ours = ("CI", "MPIBOOT_TEST_FRESH", "PYTEST_")  # what this run was told is not for that one
+    ours = ("CI", "MPIBOOT_TEST_FRESH", "PYTEST_")  # settings of this run, not of that one
     environment = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
     lines = list(filter(None, done.stdout.splitlines()))
     title = next(number for number, line in enumerate(lines) if " not tested on this machine " in line)
     assert lines[title + 1] == "2 of 2 tests did not run:"
-    assert "get it with: MPIBOOT_TEST_FRESH=1 make test" in lines[title + 2]
+    assert "run it with: MPIBOOT_TEST_FRESH=1 make test" in lines[title + 2]
     assert "2 skipped" in lines[title + 3]
     assert len(lines) == title + 4

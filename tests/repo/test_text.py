@@ -1,4 +1,4 @@
-"""What the repository says is true: links lead somewhere, and nothing names a machine it was written on."""
+"""Links lead to files, no file names a developer's machine, and lists that name files are right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.order import LONGEST, ONE_SERVER, TESTS, TRAINING
+from tests.order import ONE_SERVER, TRAINING, recorded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACKED = [
@@ -17,7 +17,7 @@ TRACKED = [
     for name in subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True).stdout.splitlines()
 ]
 PAGES = [path for path in TRACKED if path.suffix == ".md"]
-# A machine's own places, and hosts of package registries. Spelt so that this file does not find itself.
+# Folders of a developer's machine, and hosts of package registries; spelt so that this file does not match itself.
 REGISTRIES = [name + r"\." for name in ("pypi", "pythonhosted", "golang", "deb" + r"\.debian", "registry")]
 FOREIGN = re.compile(rf"({'|'.join(REGISTRIES)})(org|npm)|/work/" + "(main|shared)|/root/" + r"\.pyenv")
 
@@ -29,7 +29,7 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_no_file_names_a_registry_host_or_a_place_on_a_machine() -> None:
+def test_no_file_names_a_registry_host_or_a_folder_of_a_machine() -> None:
     found = []
     for path in TRACKED:
         if path.is_file() and not path.is_symlink():
@@ -38,17 +38,17 @@ def test_no_file_names_a_registry_host_or_a_place_on_a_machine() -> None:
     assert found == []
 
 
-def test_the_order_of_imports_that_is_written_down_is_the_one_that_is_kept() -> None:
+def test_the_order_of_imports_in_the_docs_is_the_one_that_is_checked() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text()
-    written = re.search(r"^`(cli -> .*)`, kept by import-linter", page, re.MULTILINE)
+    written = re.search(r"^(cli -> .*)$", page, re.MULTILINE)
     assert written is not None
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    contract, *_ = settings["tool"]["importlinter"]["contracts"]
     assert written[1] == " -> ".join(contract["layers"]).replace("mpiboot.", "")
 
 
-def test_what_can_be_had_is_asked_for_where_ci_fails_without_it() -> None:
-    # A skip that names a way to get the thing belongs to `missing`; these two have it.
+def test_a_skip_that_names_a_remedy_goes_through_missing_which_fails_in_ci() -> None:
+    # The two files that define `missing`.
     asking = {REPOSITORY / "tests" / "conftest.py", REPOSITORY / "tools" / "cluster" / "fixtures.py"}
     direct = re.compile(r"pytest\.skip\([^)]*get " + "it with")
     files = [path for path in TRACKED if path.suffix == ".py" and path.is_file() and path not in asking]
@@ -60,6 +60,6 @@ def test_no_binary_is_committed() -> None:
     assert [str(path) for path in files if b"\0" in path.read_bytes()] == []
 
 
-def test_files_that_are_begun_first_or_kept_together_are_there() -> None:
-    named = [*(TESTS / name for name in LONGEST), *(REPOSITORY / name for name in (*ONE_SERVER, TRAINING))]
+def test_files_with_a_place_in_the_order_of_tests_exist() -> None:
+    named = [REPOSITORY / name for name in (*recorded(), *ONE_SERVER, TRAINING)]
     assert [str(path) for path in named if not path.exists()] == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.bootstrap.access import SHIM
+from mpiboot.bootstrap.run.access import SHIM
 from mpiboot.ssh.client import KEX, Client, Peer, configuration, parse_effective, tells_hosts_apart
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_what_is_known_of_a_worker_beats_the_images_files(launcher: Launcher) ->
     assert launcher.ssh("w1")["forwardagent"] == "no"
 
 
-def test_port_and_user_are_the_images_where_nobody_else_knows(launcher: Launcher) -> None:
+def test_port_and_user_are_the_images_where_no_other_source_has_them(launcher: Launcher) -> None:
     launcher.image.write_text("Port 2022\nUser bob\n")
     told = launcher.ssh("pi-worker-0")
     assert (told["port"], told["user"]) == ("2022", "bob")
@@ -143,7 +143,7 @@ def test_without_a_launch_the_shim_takes_the_key_that_it_can_read(launcher: Laun
     assert not launcher.shim("w1", env=alone)["identityfile"].startswith(str(tmp_path))
 
 
-def test_the_shim_notes_whom_it_went_to(launcher: Launcher) -> None:
+def test_the_shim_notes_the_hosts_that_it_contacted(launcher: Launcher) -> None:
     launcher.shim("-x", "-o", "ConnectionAttempts=10", "w1")
     launcher.shim("-l", "bob", "pi-worker-0")
     launcher.shim("bob@10.9.8.7")

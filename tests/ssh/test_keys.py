@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.ssh.client import known_hosts
+from mpiboot.job.names import known_hosts
 from mpiboot.ssh.keys import KeyType, generate
 
 if TYPE_CHECKING:

@@ -70,37 +70,37 @@ def test_any_host_will_do_without_a_known_hosts(sshd: Sshd) -> None:
     assert log_in("w1", "127.0.0.1", sshd.port, sshd.account._replace(known_hosts=""), WITHIN) is None
 
 
-def test_another_host_key_is_told(sshd: Sshd) -> None:
+def test_another_host_key_is_reported(sshd: Sshd) -> None:
     account = sshd.account._replace(known_hosts=f"* {generate().host_public}")
     failure = log_in("w1", "127.0.0.1", sshd.port, account, WITHIN)
     assert kind(failure) is Kind.HOST_KEY
     assert "shows ssh-ed25519 SHA256:" in str(failure)
 
 
-def test_a_host_key_of_another_type_is_told(sshd: Sshd) -> None:
+def test_a_host_key_of_another_type_is_reported(sshd: Sshd) -> None:
     account = sshd.account._replace(known_hosts=f"* {generate('ecdsa').host_public}")
     assert kind(log_in("w1", "127.0.0.1", sshd.port, account, WITHIN)) is Kind.HOST_KEY
 
 
-def test_another_client_key_is_told(sshd: Sshd, tmp_path: Path) -> None:
+def test_another_client_key_is_reported(sshd: Sshd, tmp_path: Path) -> None:
     (tmp_path / "id").write_text(generate().client_private)
     account = sshd.account._replace(identity=str(tmp_path / "id"))
     assert kind(log_in("w1", "127.0.0.1", sshd.port, account, WITHIN)) is Kind.AUTHENTICATION
 
 
-def test_a_user_who_does_not_exist_is_told(sshd: Sshd) -> None:
+def test_a_user_who_does_not_exist_is_reported(sshd: Sshd) -> None:
     failure = log_in("w1", "127.0.0.1", sshd.port, sshd.account._replace(user="nobody-here"), WITHIN)
     assert kind(failure) is Kind.AUTHENTICATION
-    assert "nobody-here is not let in" in str(failure)
+    assert "nobody-here cannot log in" in str(failure)
 
 
-def test_nobody_there_is_told(sshd: Sshd) -> None:
+def test_a_port_without_a_server_is_reported(sshd: Sshd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     assert kind(log_in("w1", "127.0.0.1", port, sshd.account, WITHIN)) is Kind.REFUSED
 
 
-def test_a_server_of_something_else_is_told(sshd: Sshd) -> None:
+def test_a_server_of_something_else_is_reported(sshd: Sshd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.ssh.keys import generate
-from mpiboot.ssh.server import Server, configuration, set_env
+from mpiboot.ssh.server import SETTINGS, Server, configuration, set_env
+from tests.conftest import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,3 +67,20 @@ def test_penalties_are_off_only_where_sshd_knows_them() -> None:
 )
 def test_the_environment_is_one_directive(environment: Mapping[str, str], expected: str) -> None:
     assert set_env(environment) == expected
+
+
+def options(lines: list[str]) -> dict[str, str]:
+    return dict(line.split(maxsplit=1) for line in lines if " " in line and not line.startswith("#"))
+
+
+def test_the_configuration_in_images_has_every_setting() -> None:
+    file = options((REPOSITORY / "images" / "kit" / "ssh" / "sshd.conf").read_text().splitlines())
+    assert {name: file.get(name) for name in options(list(SETTINGS))} == options(list(SETTINGS))
+
+
+def test_the_delivered_sshd_contradicts_no_setting() -> None:
+    script = (REPOSITORY / "images" / "kit" / "delivery" / "serve").read_text()
+    file = options(script.partition("<<CONFIG\n")[2].partition("\nCONFIG")[0].splitlines())
+    same = file.keys() & options(list(SETTINGS)).keys()
+    assert len(same) >= 7
+    assert {name: file[name] for name in same} == {name: options(list(SETTINGS))[name] for name in same}

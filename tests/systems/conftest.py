@@ -1,15 +1,16 @@
-"""The five systems on the real node: what their users type, and the table of what was promised to them.
+"""The five systems on the real node: the commands of their users, and the table of the promises to them.
 
-A test names what it shows, by the words of promises.toml; several marks are fine, several tests of one promise too:
+A test names the promise that it tests, with the words of promises.toml. A test may have several marks, and a promise
+several tests:
 
     @pytest.mark.promise("E: no failing launcher while the workers come up")
     def test_...(shell: Shell, loaded: Callable[[str], str]) -> None:
         shell("kubectl create -f - -n $NAMESPACE", given=manifest)
         shell.ended("mpijob-name")
 
-Fixtures: `shell` types commands in a namespace that an operator of its own looks after (one a module), and leaves that
-namespace empty; `bare_shell` does so where there is no operator. `jobs`, `loaded` and `foreign` are those of tests/e2e.
-A module's OPERATOR_FLAGS, a tuple, are more flags for its operator. `make systems` runs all and prints the table.
+Fixtures: `shell` runs commands in a namespace with an operator (one a module), and empties the namespace in the end;
+`bare_shell` does so without an operator. `jobs`, `loaded` and `foreign` are those of tests/e2e. A module's tuple
+OPERATOR_FLAGS adds flags to its operator. `make systems` runs all tests and prints the table.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PROMISE = "promise"  # the mark, and the property of a report that carries it fr
 
 @pytest.fixture
 def shell(cluster: Cluster, space: str, operator: Operator, tmp_path: Path) -> Iterator[Shell]:
-    """A user's shell where our operator works: kubectl and mpiboot are there, $NAMESPACE is kubectl's own as well."""
+    """A user's shell in the operator's namespace, with kubectl and mpiboot. $NAMESPACE is kubectl's default, too."""
     assert operator.process is not None
     assert operator.process.poll() is None, operator.log.read_text()
     shell = Shell(cluster, space, tmp_path)
@@ -48,7 +49,7 @@ def shell(cluster: Cluster, space: str, operator: Operator, tmp_path: Path) -> I
 
 @pytest.fixture
 def bare_shell(cluster: Cluster, namespace: str, tmp_path: Path) -> Shell:
-    """A user's shell in a namespace of its own that no operator looks after."""
+    """A user's shell in a new namespace without an operator."""
     return Shell(cluster, namespace, tmp_path)
 
 
@@ -61,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A mark that names no promise stops everything: its row would stay empty without anybody knowing why."""
+    """A mark that names no promise stops the run: otherwise its row would stay empty without a reason."""
     promises = load()
     for item in items:
         for mark in item.iter_markers(PROMISE):
@@ -85,7 +86,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def outcomes(terminal: pytest.TerminalReporter) -> dict[str, dict[str, Outcome]]:
-    """By promise and test, the worst that a test's set-up, call and end had to say."""
+    """By promise and test, the worst outcome of the test's set-up, call and teardown."""
     found: dict[str, dict[str, Outcome]] = {}
     worst = {"failed": 2, "skipped": 1, "passed": 0}
     for reports in list(terminal.stats.values()):

@@ -1,4 +1,4 @@
-"""Files that hold what a command is to print. A wanted change: MPIBOOT_WRITE_GOLDEN=1, and read the difference."""
+"""Files with the expected output of commands. To change them, set MPIBOOT_WRITE_GOLDEN=1 and read the difference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def check(path: Path, printed: str) -> None:
-    """Compares; with MPIBOOT_WRITE_GOLDEN=1 writes instead."""
+    """Compare the output with the file; with MPIBOOT_WRITE_GOLDEN=1 write the file first."""
     if os.environ.get("MPIBOOT_WRITE_GOLDEN") == "1":
         path.parent.mkdir(exist_ok=True)
         path.write_text(printed, encoding="utf-8")

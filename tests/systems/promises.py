@@ -1,4 +1,4 @@
-"""The promises to users of the five systems, and the table of which of them the tests have shown."""
+"""The promises to users of the five systems, and the table of those that the tests have shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Promise:
 
     @property
     def mark(self) -> str:
-        """What a test carries."""
+        """The mark of its tests."""
         return f"{self.system}: {self.text}"
 
 
@@ -37,7 +37,7 @@ class Promises:
     all: tuple[Promise, ...]
 
     def named(self, mark: str) -> Promise:
-        """The promise that a test's mark means; LookupError names the nearest where there is none."""
+        """The promise of a test's mark. If there is none, the LookupError names the nearest."""
         found = {promise.mark: promise for promise in self.all}
         if mark in found:
             return found[mark]
@@ -46,7 +46,7 @@ class Promises:
 
 
 def load() -> Promises:
-    """The list as it stands in the file beside this one."""
+    """Read promises.toml."""
     systems = tomllib.loads(Path(__file__).with_name("promises.toml").read_text(encoding="utf-8"))
     return Promises(
         titles={letter: system["title"] for letter, system in systems.items()},
@@ -55,7 +55,7 @@ def load() -> Promises:
 
 
 def state(outcomes: Sequence[Outcome]) -> State:
-    """What a promise's tests say of it together: one that failed, or was not run, is not made up for by another."""
+    """The state of a promise by all of its tests: one that failed or did not run counts, even if others passed."""
     if not outcomes:
         return "no test"
     if "failed" in outcomes:

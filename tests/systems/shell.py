@@ -1,4 +1,4 @@
-"""A user's shell: the commands of a guide as they are printed there, in one namespace of the cluster."""
+"""A user's shell, which runs the commands of a guide unchanged in one namespace of the cluster."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cluster.waiting import wait_for
 if TYPE_CHECKING:
     from cluster.fixtures import Cluster
 
-PATIENCE = 150.0  # seconds; used up only where something is broken
+PATIENCE = 150.0  # seconds; only a test that fails waits that long
 MADE = "mpijobs,jobs,pods,services,configmaps,secrets,events"
 
 
 class Shell:
-    """`shell("kubectl get pods")` is what that printed; a command that fails fails the test, unless `fails` is set."""
+    """`shell("kubectl get pods")` returns the output. A command that fails ends the test, unless `fails` is set."""
 
     def __init__(self, cluster: Cluster, namespace: str, home: Path) -> None:
         self.cluster, self.namespace, self.home = cluster, namespace, home
@@ -38,7 +38,7 @@ class Shell:
             "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]])}
 
     def __call__(self, commands: str, *, given: str | None = None, fails: bool = False, timeout: float = 240) -> str:
-        """What bash printed; with `fails`, the error output of commands that must fail."""
+        """The output of the commands in bash; with `fails`, the stderr of commands that must fail."""
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], input=given, text=True, capture_output=True,
                               timeout=timeout, cwd=self.home, env=self.environment)
         if (done.returncode != 0) != fails:
@@ -46,11 +46,11 @@ class Shell:
         return done.stderr if fails else done.stdout
 
     def json(self, commands: str) -> Any:  # noqa: ANN401 (whatever was asked for)
-        """The same, of commands that print JSON."""
+        """The JSON that the commands print."""
         return json.loads(self(commands))
 
     def ended(self, job: str, kind: str = "mpijobs", limit: float = PATIENCE) -> str:
-        """Succeeded or Failed, once the MPIJob's status says so."""
+        """Wait for the end of a job: Succeeded or Failed."""
         def conditions() -> list[str]:
             status = self.json(f"kubectl get {kind} {job} -o json").get("status") or {}
             found = [each["type"] for each in status.get("conditions") or () if each["status"] == "True"]
@@ -60,19 +60,19 @@ class Shell:
         return conditions()[0]
 
     def until(self, what: str, holds: Any, limit: float = PATIENCE) -> None:  # noqa: ANN401 (any truth)
-        """Wait for something; out of time, all that a user could look at is told."""
+        """Wait until something holds. Out of time, the error has everything that a user can look at."""
         try:
             wait_for(what, lambda: bool(holds()), limit)
         except Exception as error:
-            raise AssertionError(f"{error}\n{self.told()}") from error
+            raise AssertionError(f"{error}\n{self.report()}") from error
 
-    def told(self) -> str:
-        """The namespace, for somebody who looks for a fault."""
+    def report(self) -> str:
+        """Everything in the namespace that helps to find a fault: jobs, pods, events, logs."""
         return self("kubectl get mpijobs -o yaml; kubectl get pods -o wide; kubectl get events;"
                     "for pod in $(kubectl get pods -o name); do echo \"--- $pod\";"
                     "kubectl logs --all-containers $pod 2>&1 || true; done")
 
     def leave(self) -> None:
-        """Empty the namespace, so that the next test finds room."""
+        """Empty the namespace, so that the next test has room."""
         self(f"kubectl delete {MADE} --all --wait=false --grace-period=1")
         self.until("the end of the test's pods", lambda: not self("kubectl get pods -o name"), 60.0)

@@ -1,4 +1,4 @@
-"""The table tells the truth: also of a promise that nothing shows."""
+"""The table of promises is right, also for a promise without a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.systems.promises import Promise, Promises, all_shown, load, table
 TWO = Promises({"X": "a system"}, (Promise("X1", "X", "it runs"), Promise("X2", "X", "it ends")))
 
 
-def test_a_promise_without_a_test_stands_in_the_table_as_such() -> None:
+def test_a_promise_without_a_test_is_marked_in_the_table() -> None:
     lines = table(TWO, {"X1": {"test_runs": "passed"}})
     assert lines[1:] == ["X  a system: 1 of 2 shown", "   X1   pass     it runs", "   X2   no test  it ends"]
     assert not all_shown(TWO, {"X1": {"test_runs": "passed"}})
@@ -26,7 +26,7 @@ def test_all_is_shown_when_each_promise_has_a_passing_test() -> None:
     assert all_shown(TWO, {"X1": {"a": "passed"}, "X2": {"b": "passed", "c": "passed"}})
 
 
-def test_a_mark_that_names_no_promise_is_told_the_nearest() -> None:
+def test_the_error_of_an_unknown_mark_names_the_nearest_promise() -> None:
     with pytest.raises(LookupError, match="the nearest is 'X: it runs'"):
         TWO.named("X: it run")
 

@@ -1,4 +1,4 @@
-"""Images made for the time before SSH: told at once what they lack, or brought it."""
+"""Images without SSH: the job names what they lack at once, or the operator brings it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def printed(shell: Shell) -> list[str]:
 @pytest.mark.promise("B: kubectlDeliveryImage names the image that brings what a user's image lacks")
 def test_an_old_job_runs_unchanged_in_an_image_without_ssh(shell: Shell, without_ssh: str) -> None:
     shell("kubectl apply -f -", given=job(without_ssh))
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     ranks = sorted(line for line in printed(shell) if line.startswith("rank "))
     assert ranks == [f"rank on {NAME}-worker-{index}: it's here" for index in (0, 0, 1, 1)]
 
@@ -80,7 +80,7 @@ def test_an_old_job_runs_unchanged_in_an_image_without_ssh(shell: Shell, without
 @pytest.mark.promise("A: an image without sshd does not hang: it works, or fails at once with the fix")
 def test_without_delivery_such_a_job_fails_at_once_with_the_fix(shell: Shell, without_ssh: str) -> None:
     shell("kubectl apply -f -", given=job(without_ssh, annotations='mpiboot.dev/ssh: image'))
-    assert shell.ended(NAME) == "Failed", shell.told()
+    assert shell.ended(NAME) == "Failed", shell.report()
     fix = f"mpiboot images build openmpi --base {without_ssh} --tag TAG"
     status = shell.json(f"kubectl get mpijob {NAME} -o json")["status"]
     assert "has no /usr/sbin/sshd" in status["reason"]
@@ -104,5 +104,5 @@ def test_a_bare_image_serves_any_user(
     place = "          containers:"
     text = text.replace(place, f"          securityContext: {{runAsUser: {user}}}\n{place}")
     shell("kubectl apply -f -", given=text)
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert printed(shell) == [f"{user} at {NAME}-worker-{index} says it's here" for index in (0, 1)]

@@ -1,11 +1,11 @@
 """A Kubernetes for the tests: `.venv/bin/python tools/cluster COMMAND`.
 
   up           start the whole node (8 s), building what is missing first (11 minutes, once a machine)
-  down         end it and everything that it left on this machine
+  down         end it and remove everything that it left on this machine
   api-up       start etcd and the API server alone (3 s; 5 minutes to build); api-down ends them
-  build SIZE   bring what is needed and start nothing: api, node, bench or helm
-  tidy         remove what builds left behind, up to 8 GB; `up` does it by itself
-  status       say what runs
+  build SIZE   build or install what is needed and start nothing: api, node, bench or helm
+  tidy         remove what builds left behind, up to 8 GB; `up` does this, too
+  status       print what runs
   kubeconfig   print the path of the kubeconfig: export KUBECONFIG=$(... kubeconfig)
   load IMAGE.. copy images from the Docker engine to the node
 

@@ -1,46 +1,47 @@
-"""etcd and the API server: enough for everything that only reads and writes objects, up in 3 seconds."""
+"""etcd and the API server, started in 3 seconds: enough for tests that only read and write objects."""
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
 
+from mpiboot.kube.blocking import Client
+
 from . import build, packages, ports, processes, versions
 from .certificates import Authority, service_account_key
-from .client import Client
 from .errors import ClusterError
 from .waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .places import Home
+    from .home import Home
 
 LOOPBACK = "127.0.0.1"
-SERVICES = "10.214.0.0/16"  # unlike what clusters and Docker take by default: it must not hide a real network
+SERVICES = "10.214.0.0/16"  # not a default of clusters or Docker, so that it does not hide a real network
 KUBERNETES_SERVICE = "10.214.0.1"
 COMES_UP_WITHIN = 60.0  # seconds; 3 are usual, a busy machine needs more
-TRIES = 3  # a free port may be gone by the time the server binds it
+TRIES = 3  # another process may take a free port before the server binds it
 
 
 def provide() -> None:
-    """Bring what it needs: the built API server, Debian's etcd."""
+    """Build the API server and install Debian's etcd."""
     packages.provide(packages.API)
-    build.provide(*versions.SIZES["api"])  # what was compiled is kept: a whole node is built twice as fast with it
+    build.provide(*versions.SIZES["api"])  # it keeps the compiled packages: with them a node builds twice as fast
 
 
 def missing() -> list[str]:
-    """What `provide` would have to bring."""
+    """What `provide` would build or install."""
     return [*packages.missing(packages.API), *(name for size in versions.SIZES["api"] for name in size.missing())]
 
 
 def up(home: Home, *, dies_with_us: bool = False) -> None:
-    """Start both on free ports of the loopback interface. In `dies_with_us` the kernel ends them with this process."""
+    """Start both on free loopback ports. With `dies_with_us` the kernel ends them when this process ends."""
     for left in reversed(range(TRIES)):
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            # No controller makes service accounts here, so pods must be accepted without one; and the address
-            # of the Service "kubernetes" would be the loopback interface, which endpoints may not name.
+            # No controller makes service accounts here, so the server must accept pods without one. The Service
+            # "kubernetes" would have the loopback interface as its address, which endpoints may not have.
             start(home, Authority(home.certificates), LOOPBACK, "--disable-admission-plugins=ServiceAccount",
                   "--endpoint-reconciler-type=none", dies_with_us=dies_with_us).rename(home.kubeconfig)
         except ClusterError as error:
@@ -58,9 +59,9 @@ def down(home: Home) -> None:
 
 
 def start(home: Home, authority: Authority, address: str, *more: str, dies_with_us: bool = False) -> Path:
-    """The administrator's kubeconfig of an etcd and an API server that listens on `address`: it answers.
+    """Start etcd and an API server on `address`, wait until it answers, and return the administrator's kubeconfig.
 
-    The file does not have its final name yet, as there may be more to start.
+    The file does not have its final name yet, because the caller may start more.
     """
     etcd_port, peer_port = ports.free(LOOPBACK, 2)
     api_port, = ports.free(address, 1)
@@ -74,8 +75,8 @@ def start(home: Home, authority: Authority, address: str, *more: str, dies_with_
         f"--secure-port={api_port}", *more], dies_with_us=dies_with_us)
     admin = authority.kubeconfig(home.kubeconfig.with_suffix(".new"), f"https://{address}:{api_port}",
                                  "mpiboot-admin", "system:masters")
-    client = Client(admin)
-    # The namespace "default" is made after the server calls itself ready.
+    client = Client.of(admin)
+    # The server creates the namespace "default" only after /readyz succeeds.
     for path in ("/readyz", "/api/v1/namespaces/default"):
         wait_for(f"the API server's {path}", lambda path=path: client.get(path).status == 200,  # type: ignore[misc]
                  COMES_UP_WITHIN, meanwhile=lambda: processes.check(home))
@@ -90,11 +91,11 @@ def _etcd(home: Home, authority: Path, server: tuple[Path, Path], port: int, pee
         f"--listen-peer-urls=https://{LOOPBACK}:{peer_port}",
         f"--initial-advertise-peer-urls=https://{LOOPBACK}:{peer_port}",
         f"--initial-cluster=test=https://{LOOPBACK}:{peer_port}",
-        # Who reaches etcd is root of the node, so other users of this machine must not.
+        # Access to etcd gives root on the node, so other users of this machine must not have it.
         f"--cert-file={certificate}", f"--key-file={key}", f"--trusted-ca-file={authority}", "--client-cert-auth",
         f"--peer-cert-file={certificate}", f"--peer-key-file={key}", f"--peer-trusted-ca-file={authority}",
         "--peer-client-cert-auth",
-        "--unsafe-no-fsync"]  # its data is thrown away anyway
+        "--unsafe-no-fsync"]  # its data is deleted in the end anyway
 
 
 def _api_server(authority: Authority, server: tuple[Path, Path], etcd_port: int) -> list[str]:

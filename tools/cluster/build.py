@@ -1,4 +1,4 @@
-"""Programs built from Go modules: once a machine, whole or not at all."""
+"""Build programs from Go modules, once a machine. An interrupted build leaves no incomplete program."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from debian import say
+from debian import log
 
 from . import golang
 from .errors import ClusterError
+from .home import CACHE
 from .lock import only_one
-from .places import CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from .versions import Programs
 
-SAYS_EVERY = 20.0  # seconds between two lines of progress
+LOGS_EVERY = 20.0  # seconds between two lines of progress
 
 
 def provide(*wanted: Programs) -> None:
-    """Build what is missing. A second process waits for the first; an interrupted one leaves nothing half-built."""
+    """Build the programs that are missing. A second process waits for the first."""
     if not any(programs.missing() for programs in wanted):
         return
     with only_one(CACHE / "build.lock", f"process {os.getpid()} builds Kubernetes"):
@@ -38,28 +38,28 @@ def provide(*wanted: Programs) -> None:
 
 
 def tidy() -> None:
-    """Remove Go's downloads and compiled packages, up to 8 GB: only the programs are kept."""
+    """Remove Go's downloads and compiled packages, up to 8 GB. The programs stay."""
     with only_one(CACHE / "build.lock", f"process {os.getpid()} removes what builds left"):
         shutil.rmtree(CACHE / "build", ignore_errors=True)
 
 
 class _Build:
-    """One `go build`, in a throwaway module of its own."""
+    """One `go build` in a temporary module."""
 
     def __init__(self, programs: Programs, go: Path) -> None:
         self.programs, self.go = programs, go
         self.began = time.monotonic()
         self.module = CACHE / "build" / programs.module.replace("/", "-")
         self.output = self.module / "out"
-        # Go's own caches of this user are left alone; these here can be removed as a whole.
+        # Caches of our own can be removed as a whole. The user's Go caches are not touched.
         self.environment = {
             **os.environ, "GOPATH": str(CACHE / "build" / "go"), "GOCACHE": str(CACHE / "build" / "compiled"),
             "GOMODCACHE": str(CACHE / "build" / "modules"), "GOBIN": "", "GOTOOLCHAIN": "local", "GOWORK": "off",
             "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false", "CGO_ENABLED": "0"}
 
     def run(self) -> None:
-        """Leave the programs in the cache, each put there by one rename."""
-        say(f"building {self.programs} from Go modules: about {self.programs.takes} on two cores, this once")
+        """Build the programs and put each into the cache by one rename."""
+        log(f"building {self.programs} from Go modules: about {self.programs.takes} on two cores, only once")
         shutil.rmtree(self.output, ignore_errors=True)
         self.output.mkdir(parents=True)
         self._write_module()
@@ -71,7 +71,7 @@ class _Build:
         home.mkdir(parents=True, exist_ok=True)
         for name in self.programs.packages:
             (self.output / name).replace(home / name)
-        say(f"built {self.programs} in {time.monotonic() - self.began:.0f} s")
+        log(f"built {self.programs} in {time.monotonic() - self.began:.0f} s")
 
     def _write_module(self) -> None:
         lines = ["module cluster", "go 1.24.0", f"require {self.programs.module} {self.programs.version}"]
@@ -80,12 +80,12 @@ class _Build:
         (self.module / "go.mod").write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def _staging(self) -> Mapping[str, str]:
-        """Kubernetes' parts are folders of its repository; outside of it they are modules, a version v0.X.Y each."""
+        """The `replace` lines for parts of Kubernetes: folders in its repository, modules of version v0.X.Y for us."""
         if self.programs.module != "k8s.io/kubernetes":
             return {}
         (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
-        told = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
-        with open(told["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path out of Go's answer)
+        answer = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
+        with open(answer["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path that Go prints)
             names = re.findall(r"^\s*(\S+) => \./staging/", file.read(), re.MULTILINE)
         return dict.fromkeys(names, "v0" + self.programs.version.removeprefix("v1"))
 
@@ -93,11 +93,11 @@ class _Build:
         if self.programs.module != "k8s.io/kubernetes":
             return "-s -w"
         major, minor, _ = self.programs.version.removeprefix("v").split(".")
-        told = {"gitVersion": self.programs.version, "gitMajor": major, "gitMinor": minor}
-        return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{key}={value}" for key, value in told.items())])
+        values = {"gitVersion": self.programs.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{key}={each}" for key, each in values.items())])
 
     def _command(self, *arguments: str) -> list[str]:
-        return ["nice", "-n", "15", str(self.go), *arguments]  # whoever waits for it may go on working meanwhile
+        return ["nice", "-n", "15", str(self.go), *arguments]  # the user may work on this machine meanwhile
 
     def _go(self, *arguments: str) -> str:
         done = subprocess.run(self._command(*arguments), text=True, capture_output=True, cwd=self.module,
@@ -107,18 +107,18 @@ class _Build:
         return done.stdout
 
     def _follow(self, arguments: list[str], total: int) -> None:
-        """Run a build that names each package it compiled (-v), and say now and then how far it is."""
+        """Run a build that prints each package it compiled (-v), and print the progress every 20 s."""
         build = subprocess.Popen(self._command(*arguments), text=True, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, cwd=self.module, env=self.environment)
         assert build.stderr is not None
-        last, said, compiled = [""], time.monotonic(), 0
+        last, logged, compiled = [""], time.monotonic(), 0
         try:
             for line in build.stderr:
                 last = [*last[-20:], line]
                 compiled += 1
-                if time.monotonic() - said > SAYS_EVERY:
-                    said = time.monotonic()
-                    say(f"  {compiled} of up to {total} packages after {said - self.began:.0f} s")
+                if time.monotonic() - logged > LOGS_EVERY:
+                    logged = time.monotonic()
+                    log(f"  {compiled} of up to {total} packages after {logged - self.began:.0f} s")
         except BaseException:
             build.terminate()
             raise
@@ -127,6 +127,6 @@ class _Build:
         if build.returncode:
             raise self._failure(arguments, "".join(last))
 
-    def _failure(self, arguments: list[str] | tuple[str, ...], said: str) -> ClusterError:
-        return ClusterError(f"building {self.programs} failed at `go {arguments[0]}`; it said:\n{said[-2000:]}\n"
-                            "what was compiled is kept: the same command goes on from there")
+    def _failure(self, arguments: list[str] | tuple[str, ...], output: str) -> ClusterError:
+        return ClusterError(f"building {self.programs} failed at `go {arguments[0]}`; its output:\n{output[-2000:]}\n"
+                            "compiled packages are kept: the same command continues from there")

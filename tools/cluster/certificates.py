@@ -1,4 +1,4 @@
-"""An authority of the cluster's own, and the certificates and kubeconfigs that it signs."""
+"""The cluster's certificate authority, and the certificates and kubeconfigs that it signs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNS = x509.KeyUsage(
 
 
 class Authority:
-    """Signs for one cluster; its key is never written, so nobody signs anything later."""
+    """Signs for one cluster. Its key is never written to a file, so it cannot sign anything later."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
-        # Python 3.13 and newer insist on the identifiers of both keys.
+        # Python 3.13 and newer require the identifiers of both keys.
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         builder = (_unsigned(_name(user, group), self._name, key.public_key())
                    .add_extension(usages, critical=False).add_extension(issuer, critical=False))
@@ -56,7 +56,7 @@ class Authority:
         return paths
 
     def kubeconfig(self, path: Path, server: str, user: str, group: str | None = None) -> Path:
-        """A kubeconfig (JSON is YAML) with which `user` reaches the API server; it holds all it needs."""
+        """Write a kubeconfig (JSON is YAML) for `user`, with all certificates and keys inside."""
         certificate, key = self.issue(user.replace(":", "-"), user, group)
         content = {
             "apiVersion": "v1", "kind": "Config", "current-context": "mpiboot",
@@ -71,7 +71,7 @@ class Authority:
 
 
 def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """A private key, for its owner's eyes only."""
+    """Write a private key that only its owner can read."""
     path.touch(mode=0o600)
     path.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL,
                                        serialization.NoEncryption()))

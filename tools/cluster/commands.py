@@ -1,4 +1,4 @@
-"""The commands of `tools/cluster`: each calls one function and says what it did."""
+"""The commands of `tools/cluster`: each calls one function and prints what it did."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from debian import say
+from debian import log
 
 from . import api, build, images, node, processes, versions
 from .errors import ClusterError
+from .home import API, CACHE, NODE
 from .lock import only_one
 from .node import running
-from .places import API, CACHE, NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ NOTHING_RUNS = 3
 def _up() -> int:
     began = time.monotonic()
     if node.up():
-        say(f"the node is ready after {time.monotonic() - began:.1f} s")
+        log(f"the node is ready after {time.monotonic() - began:.1f} s")
     return _hint()
 
 
@@ -39,7 +39,7 @@ def _api_up() -> int:
             began = time.monotonic()
             api.down(API)
             api.up(API)
-            say(f"the API server is ready after {time.monotonic() - began:.1f} s")
+            log(f"the API server is ready after {time.monotonic() - began:.1f} s")
     print(f"export KUBECONFIG={API.kubeconfig}")
     return 0
 
@@ -63,10 +63,10 @@ def _tidy() -> int:
 def _status() -> int:
     found = [home for home in (NODE, API) if home.path.exists()]
     for home in found:
-        state = "runs" if running(home) else "is broken: end it and start it again"
+        state = "runs" if running(home) else "broken: end it and start it again"
         print(f"{home.path.name}: {state}; KUBECONFIG={home.kubeconfig}")
         for process in processes.recorded(home):
-            print(f"  {process.name:<24} process {process.pid:<8} {'lives' if process.lives() else 'DEAD'}")
+            print(f"  {process.name:<24} process {process.pid:<8} {'runs' if process.runs() else 'ENDED'}")
     if not found:
         print("nothing runs; start it with: make cluster")
     return 0 if found and all(map(running, found)) else NOTHING_RUNS
@@ -108,8 +108,8 @@ def main(argv: list[str], usage: str) -> int:
     try:
         return COMMANDS[name](*given)
     except ClusterError as error:
-        say(str(error))
+        log(str(error))
         return 1
     except KeyboardInterrupt:
-        say("interrupted; the same command goes on from here")
+        log("interrupted; the same command continues from here")
         return 130

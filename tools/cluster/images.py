@@ -1,4 +1,4 @@
-"""Images for the node: copied from the Docker engine, which built them; no registry is asked."""
+"""Copy images to the node from the Docker engine that built them, without a registry."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debian import say
+from debian import log
 
 from . import kind
 from .containerd import PAUSE, ctr_command
 from .errors import ClusterError
+from .home import NODE
 from .lock import only_one
-from .places import NODE
 
 if TYPE_CHECKING:
-    from .places import Home
+    from .home import Home
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def load(image: str, home: Home = NODE) -> None:
-    """Make an image of the Docker engine known to the node, if this very image is not there yet."""
+    """Copy an image of the Docker engine to the node, unless the node has this version of it."""
     if not home.kubeconfig.exists():
         raise ClusterError("the node does not run; start it with: make cluster")
     identity = _identity(image)
     if kind.runs(home):
         kind.load(image)
         return
-    note = home.path / "images" / image.replace("/", "+")
+    record = home.path / "images" / image.replace("/", "+")
     with only_one(home.path / "images.lock", f"copying {image} to the node"):
-        if note.exists() and note.read_text() == identity:
+        if record.exists() and record.read_text() == identity:
             return
-        say(f"copying {image} to the node")
+        log(f"copying {image} to the node")
         save = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         done = subprocess.run(ctr_command(home, "images", "import", "-"), stdin=save.stdout, text=True,
                               capture_output=True)
         assert save.stdout is not None
         assert save.stderr is not None
         save.stdout.close()
-        said = save.stderr.read().decode(errors="replace")
+        error = save.stderr.read().decode(errors="replace")
         save.stderr.close()
         if save.wait() or done.returncode:
-            raise ClusterError(f"copying {image} to the node failed: {(said or done.stderr).strip()[-500:]}")
-        note.parent.mkdir(exist_ok=True)
-        note.write_text(identity)
+            raise ClusterError(f"copying {image} to the node failed: {(error or done.stderr).strip()[-500:]}")
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(identity)
 
 
 def load_pause(home: Home) -> None:
-    """The image that keeps a pod's namespaces: one static program that sleeps, packed here."""
+    """Make and load the image that keeps a pod's namespaces: one static program that sleeps."""
     program = shutil.which("catatonit", path="/usr/bin:/usr/libexec/catatonit")
     assert program is not None
     done = subprocess.run(ctr_command(home, "images", "import", "-"), input=_pause(Path(program)), capture_output=True)
     if done.returncode:
-        raise ClusterError(f"the node did not take the image {PAUSE}: {done.stderr.decode().strip()}")
+        raise ClusterError(f"the node refused the image {PAUSE}: {done.stderr.decode().strip()}")
 
 
 def _pause(program: Path) -> bytes:
@@ -84,7 +84,7 @@ def _tar(files: dict[str, bytes]) -> bytes:
 
 def _identity(image: str) -> str:
     if shutil.which("docker") is None:
-        raise ClusterError(f"cannot copy {image} to the node: there is no docker here; get it with: make engine")
+        raise ClusterError(f"cannot copy {image} to the node: docker is not installed; install it with: make engine")
     done = subprocess.run(["docker", "image", "inspect", "--format", "{{.Id}}", image], text=True, capture_output=True)
     if done.returncode:
         raise ClusterError(f"the Docker engine has no image {image}: {done.stderr.strip()}")

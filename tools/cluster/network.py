@@ -1,4 +1,4 @@
-"""What the node adds to this machine's network, and its removal to the last rule."""
+"""What the node adds to this machine's network, and how all of it is removed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from .places import Home
+    from .home import Home
 
-NAME = "mpiboot"  # of the CNI network; its plugins put it into every rule they add
+NAME = "mpiboot"  # of the CNI network; its plugins write it into every rule that they add
 BRIDGE = "mpiboot0"
 PODS = "10.213.0.0/16"
-# The node's address is the bridge's, not the machine's: a laptop that changes networks keeps its cluster, and nobody
-# outside reaches it.
+# The node's address is the bridge's, not the machine's: a laptop that changes networks keeps its cluster, and other
+# machines cannot reach it.
 NODE = "10.213.0.1"
 DNS = "169.254.20.10"
-MTU = 1400  # machines inside other machines often have no more
+MTU = 1400  # virtual machines often have no larger one
 FAMILIES = ("iptables", "ip6tables")
 TABLES = ("filter", "nat", "mangle")
 PROXY = re.compile(r"\bKUBE-[\w-]+")
 
 
 def up(home: Home) -> None:
-    """Bring the bridge and the address of DNS, let pods' packets pass (Docker drops what it does not know)."""
+    """Make the bridge and the address of DNS, and allow the pods' packets: Docker drops packets of other bridges."""
     _ip("link", "add", BRIDGE, "mtu", str(MTU), "type", "bridge")
     _ip("addr", "add", f"{NODE}/16", "dev", BRIDGE)
     _ip("link", "set", BRIDGE, "up")
@@ -41,7 +41,7 @@ def up(home: Home) -> None:
 
 
 def write_cni(folder: Path, addresses: Path) -> None:
-    """The network of the pods: the bridge, and addresses from a file of our own."""
+    """Write the CNI configuration of the pods' network: the bridge, and addresses from a folder of our own."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {"cniVersion": "0.4.0", "name": NAME, "plugins": [
         {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": True, "hairpinMode": True, "mtu": MTU,
@@ -51,23 +51,23 @@ def write_cni(folder: Path, addresses: Path) -> None:
 
 
 def down() -> None:
-    """Remove the bridge with all that hangs on it, the address and the rules. What is not there is not missed."""
+    """Remove the bridge with all its interfaces, the address and the rules. It is no error if some are missing."""
     for arguments in (["link", "del", BRIDGE], ["addr", "del", f"{DNS}/32", "dev", "lo"]):
         subprocess.run(["ip", *arguments], capture_output=True)
     for family in FAMILIES:
         for table in TABLES:
-            _forget_rules(family, table)
+            _remove_rules(family, table)
 
 
 def foreign_kube_proxy() -> bool:
-    """True when rules of a kube-proxy are there: with two of them on a machine neither could be told apart."""
+    """True when there are rules of a kube-proxy: with two on a machine, `down` could not distinguish their rules."""
     return any(PROXY.search(_saved(family, table)) for family in FAMILIES for table in TABLES)
 
 
-def _forget_rules(family: str, table: str) -> None:
+def _remove_rules(family: str, table: str) -> None:
     script = removal(_saved(family, table).splitlines())
     if script:
-        # One transaction, and only what is named in it: Docker may change the same tables at this moment.
+        # One transaction that touches only these rules: Docker may change the same tables at this moment.
         _run([f"{family}-restore", "-w", "--noflush"], given="\n".join([f"*{table}", *script, "COMMIT", ""]))
 
 

@@ -1,16 +1,17 @@
-"""A whole node: everything that runs pods, from etcd to DNS, in 8 seconds; and its end without a trace."""
+"""A whole node, started in 8 seconds: everything that runs pods, from etcd to DNS. Its end leaves nothing behind."""
 
 from __future__ import annotations
 
 import os
 import shutil
 
-from . import api, build, components, containerd, images, kind, network, packages, processes, traces, versions
+from mpiboot.kube.blocking import Client
+
+from . import api, build, components, containerd, images, kind, machine, network, packages, processes, versions
 from .certificates import Authority
-from .client import Client
 from .errors import ClusterError
+from .home import CACHE, NODE, Home
 from .lock import only_one
-from .places import CACHE, NODE, Home
 from .waiting import wait_for
 
 COMES_UP_WITHIN = 120.0  # seconds; 8 are usual, a busy machine needs more
@@ -20,17 +21,17 @@ OK = 200
 
 
 def provide() -> None:
-    """Bring what a built node needs: Debian packages, programs."""
+    """Install and build what a node needs: Debian packages and programs."""
     if os.geteuid() != 0:
-        raise ClusterError("a node needs root: it makes containers, an interface and iptables rules; "
-                           "or set KUBECONFIG to a cluster that you have")
+        raise ClusterError("a node needs root, because it makes containers, an interface and iptables rules; "
+                           "run as root, or set KUBECONFIG to another cluster")
     packages.provide(packages.NODE)
     build.provide(*versions.SIZES["node"])
     build.tidy()
 
 
 def up() -> bool:
-    """True when it was started, False when it ran already. A failed start leaves nothing but its logs."""
+    """True when this started the node, False when it ran already. A failed start leaves only its logs."""
     with only_one(LOCK, f"process {os.getpid()} starts the node"):
         if running(NODE):
             return False
@@ -38,9 +39,9 @@ def up() -> bool:
         if kind.wanted() and kind.up(NODE):
             return True
         provide()
-        if network.foreign_kube_proxy() or traces.pod_cgroups():
-            raise ClusterError("another kubelet or kube-proxy works on this machine; "
-                               "set KUBECONFIG to its cluster, and the tests use that one")
+        if network.foreign_kube_proxy() or machine.pod_cgroups():
+            raise ClusterError("another kubelet or kube-proxy runs on this machine; "
+                               "set KUBECONFIG to its cluster, and the tests use that cluster")
         try:
             _start()
         except BaseException:
@@ -51,10 +52,10 @@ def up() -> bool:
 
 
 def running(home: Home) -> bool:
-    """True when it was started whole and all its processes live."""
+    """True when its start was complete and all its processes still run."""
     if not home.kubeconfig.exists():
         return False
-    return kind.answers(home) if kind.runs(home) else all(process.lives() for process in processes.recorded(home))
+    return kind.answers(home) if kind.runs(home) else all(process.runs() for process in processes.recorded(home))
 
 
 def host(home: Home) -> str:
@@ -63,28 +64,28 @@ def host(home: Home) -> str:
 
 
 def down() -> None:
-    """End it, with all that it left on this machine."""
+    """End it and remove all that it left on this machine."""
     with only_one(LOCK, f"process {os.getpid()} ends the node"):
         _remove()
 
 
 def _start() -> None:
     NODE.path.mkdir(mode=0o700, parents=True)
-    traces.note(NODE)
+    machine.record(NODE)
     network.up(NODE)
     containerd.up(NODE)
     images.load_pause(NODE)
     authority = Authority(NODE.certificates)
     kubeconfig = api.start(NODE, authority, network.NODE)
-    client = Client(kubeconfig)
+    client = Client.of(kubeconfig)
     components.start(NODE, authority, client.server)
-    wait_for("the node is ready for pods", lambda: _ready(client), COMES_UP_WITHIN,
+    wait_for("a node that is ready for pods", lambda: _ready(client), COMES_UP_WITHIN,
              meanwhile=lambda: processes.check(NODE))
     kubeconfig.rename(NODE.kubeconfig)
 
 
 def _ready(client: Client) -> bool:
-    """True when a pod made now would start: the node says so, no taint is left, and its service account is there."""
+    """True when a pod would start now: the node is Ready and has no taint, and the service account exists."""
     answer = client.get(f"/api/v1/nodes/{components.NAME}")
     if answer.status != OK:
         return False
@@ -100,12 +101,12 @@ def _remove() -> None:
         kind.down(NODE)
     recorded = {process.name: process for process in processes.recorded(NODE)}
     if "kubelet" in recorded:
-        processes.end(recorded["kubelet"])  # else it starts again what ends below
+        processes.end(recorded["kubelet"])  # first, because it would restart what ends below
     containerd.down(NODE)
     processes.end_all(NODE)
     if NODE.path.exists():
         network.down()
-        traces.remove(NODE)
+        machine.remove(NODE)
     shutil.rmtree(NODE.path, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""Debian packages that the clusters need, known by the programs they bring."""
+"""The Debian packages that the clusters need, found by their programs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def missing(wanted: dict[str, str]) -> list[str]:
             if not (Path(program).exists() if program.startswith("/") else shutil.which(program, path=path))]
 
 
-# Debian would start these at the next boot; the programs are needed, not the services.
+# Debian would start these services at the next boot; only their programs are needed.
 SERVICES = {"etcd-server": "etcd.service", "containerd": "containerd.service"}
 
 
 def provide(wanted: dict[str, str]) -> None:
-    """Install what is missing, or say how."""
+    """Install what is missing, or raise an error that says how to."""
     absent = missing(wanted)
-    need = Need("a Kubernetes for the tests needs programs that this machine lacks", tuple(absent))
+    need = Need("Kubernetes for the tests needs programs that this machine lacks", tuple(absent))
     if absent and not install(need):
-        raise ClusterError(f"not there: {', '.join(absent)}; get it with: {how_to_install(absent)}")
+        raise ClusterError(f"missing: {', '.join(absent)}; install it with: {how_to_install(absent)}")
     if services.here():
         units = [SERVICES[package] for package in absent if package in SERVICES]
-        services.disable(units, "the programs are needed, not the services")
+        services.disable(units, "only the programs are needed, not the services")

@@ -1,4 +1,4 @@
-"""Free ports. Two that ask at once may get the same one: then a server does not start, and its caller asks anew."""
+"""Free ports. Two processes may get the same one at the same time: then a server fails to start, and is retried."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def free(address: str, count: int) -> list[int]:
-    """That many different TCP ports which nobody holds at this moment."""
+    """That many different TCP ports that are free at this moment."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,4 +1,4 @@
-"""Programs in the background: each written down with its start time, so that nothing else is ever ended."""
+"""Programs in the background. A file records each with its start time, so that no other process is ever ended."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .places import Home
+    from .home import Home
 
-ENDS_WITHIN = 20.0  # seconds from SIGKILL to the process being gone: more means the kernel holds it
+ENDS_WITHIN = 20.0  # seconds from SIGKILL to the end of a process; longer means that the kernel blocks it
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process that was started here. The kernel gives a pid again one day, but not with the same start time."""
+    """A process that was started here. The kernel reuses a pid one day, but not with the same start time."""
 
     name: str
     pid: int
     started: int  # clock ticks after boot
 
-    def lives(self) -> bool:
-        """True while it is this very process, and not a dead one that waits to be collected."""
+    def runs(self) -> bool:
+        """True while this same process runs; a zombie does not run."""
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
         return _started(self.pid) == self.started
@@ -47,7 +47,7 @@ def _started(pid: int) -> int | None:
 
 def start(home: Home, name: str, command: Sequence[str], *, dies_with_us: bool = False,
           environment: dict[str, str] | None = None) -> Process:
-    """Start a program and write it down. Its output goes to the log of its name."""
+    """Start a program and record it. Its output goes to the log with its name."""
     home.logs.mkdir(parents=True, exist_ok=True)
     with_parent = ["setpriv", "--pdeathsig", "KILL"] if dies_with_us else []
     with (home.logs / f"{name}.log").open("ab") as log:
@@ -55,14 +55,14 @@ def start(home: Home, name: str, command: Sequence[str], *, dies_with_us: bool =
             [*with_parent, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home.path,
             start_new_session=not dies_with_us, process_group=0 if dies_with_us else None,
             env={**os.environ, **(environment or {}), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"})
-    child.returncode = 0  # it outlives this command: Popen shall not complain that nobody waited for it
+    child.returncode = 0  # it outlives this command; without this, Popen would warn that it was not waited for
     process = Process(name, child.pid, _started(child.pid) or 0)
     _write(home, [*recorded(home), process])
     return process
 
 
 def recorded(home: Home) -> list[Process]:
-    """What was started for this home and not ended, in that order; some of it may have died."""
+    """The processes that were started for this cluster and not ended, in that order. Some may have died."""
     try:
         return [Process(**entry) for entry in json.loads(home.record.read_text())]
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def recorded(home: Home) -> list[Process]:
 
 
 def end_all(home: Home) -> None:
-    """End everything that was started, the last one first. Nothing is asked to finish: its data goes too."""
+    """Kill everything that was started, the last one first. A clean end is not needed: the data is removed, too."""
     for process in reversed(recorded(home)):
         end(process)
     home.record.unlink(missing_ok=True)
@@ -79,24 +79,24 @@ def end_all(home: Home) -> None:
 def end(process: Process) -> None:
     """Kill a process and wait until it is gone."""
     deadline = time.monotonic() + ENDS_WITHIN
-    if process.lives():
+    if process.runs():
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
-    while process.lives():
+    while process.runs():
         if time.monotonic() > deadline:
-            raise ClusterError(f"{process.name} (process {process.pid}) lives {ENDS_WITHIN:.0f} s after SIGKILL")
+            raise ClusterError(f"{process.name} (process {process.pid}) still runs {ENDS_WITHIN:.0f} s after SIGKILL")
         time.sleep(0.01)
 
 
 def check(home: Home) -> None:
-    """Raise with the end of its log when something that was started is dead."""
+    """Raise an error with the end of its log if one of the processes has died."""
     for process in recorded(home):
-        if not process.lives():
+        if not process.runs():
             raise ClusterError(f"{process.name} ended by itself; its log ends with:\n{last_lines(home, process.name)}")
 
 
 def last_lines(home: Home, name: str, count: int = 15) -> str:
-    """The end of a process's log."""
+    """The last lines of a process's log."""
     with contextlib.suppress(FileNotFoundError):
         lines = (home.logs / f"{name}.log").read_text(errors="replace").splitlines()
         return "\n".join(line[:300] for line in lines[-count:])

@@ -1,22 +1,22 @@
-"""What is built, from which Go modules, in which version."""
+"""The programs that are built: from which Go modules, in which version."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .places import CACHE
+from .home import CACHE
 
-KUBERNETES = "v1.34.4"  # 1.34 is the last that takes containerd 1.6 and cgroup v1, which many machines still have
+KUBERNETES = "v1.34.4"  # 1.34 is the last that works with containerd 1.6 and cgroup v1, which many machines have
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Programs that one `go build` makes."""
+    """The programs of one `go build`."""
 
     module: str
     version: str
     packages: dict[str, str]  # program -> package inside the module
-    takes: str  # on two cores, for the user who waits
+    takes: str  # how long the build takes on two cores, in a message
 
     def missing(self) -> list[str]:
         """The programs that are not built yet."""
@@ -35,17 +35,17 @@ CLIENT = _kubernetes("kubectl", takes="half a minute")
 NODE = _kubernetes("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", takes="5 minutes")
 DNS = Programs("github.com/coredns/coredns", "v1.14.7", {"coredns": ""}, "4 minutes")
 FAKE_NODES = Programs("sigs.k8s.io/kwok", "v0.7.0", {"kwok": "cmd/kwok"}, "2 minutes")
-# The peer that bench/ measures beside our operator. No test needs it.
+# The operator that bench/ compares with ours. No test needs it.
 PEER = Programs("github.com/kubeflow/mpi-operator", "v0.8.2", {"mpi-operator": "cmd/mpi-operator"}, "2 minutes")
 
-# What installs deploy/chart in tests.
+# Tests install deploy/chart with it.
 HELM = Programs("helm.sh/helm/v3", "v3.19.2", {"helm": "cmd/helm"}, "3 minutes")
 
 SIZES = {"api": (API, CLIENT), "node": (API, CLIENT, NODE, DNS), "bench": (FAKE_NODES, PEER), "helm": (HELM,)}
 
 
 def program(name: str) -> str:
-    """The path of a program of one of the tables above, built or not."""
+    """The path of a program of the tables above, even if it is not built yet."""
     for programs in (API, CLIENT, NODE, DNS, FAKE_NODES, PEER, HELM):
         if name in programs.packages:
             return str(CACHE / "programs" / programs.version / name)

@@ -1,4 +1,4 @@
-"""One way to wait: ask until it is so, until the deadline."""
+"""The one way to wait: try until a condition is true or the time is over."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def wait_for(what: str, asked: Callable[[], bool], limit: float, *,
+def wait_for(what: str, condition: Callable[[], bool], limit: float, *,
              meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Return once `asked` says yes. `meanwhile` may raise when waiting has become pointless."""
+    """Return once `condition` is true. `meanwhile` may raise when waiting has become pointless."""
     deadline = time.monotonic() + limit
-    while not asked():
+    while not condition():
         meanwhile()
         if time.monotonic() > deadline:
             raise ClusterError(f"{what}: not within {limit:.0f} s")
-        time.sleep(0.05)  # the pace of asking, not a guess of how long it takes
+        time.sleep(0.05)  # the pause between two tries, not a guess of how long it takes

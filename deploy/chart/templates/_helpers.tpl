@@ -21,3 +21,9 @@
 {{- default "default" .Values.serviceAccount.name }}
 {{- end }}
 {{- end }}
+
+{{/* These labels are also the selector of the Deployment and of the Service. */}}
+{{- define "mpiboot.labels" -}}
+app.kubernetes.io/name: {{ include "mpiboot.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}

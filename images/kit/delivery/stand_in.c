@@ -2,12 +2,12 @@
  * What ssh and sshd ask of the image around them, which may have nothing of it: they look it up here first.
  *
  *   sshd        the user that sshd drops its rights to before a login; images without sshd lack it
- *   the caller  whoever runs this: under its name if /etc/passwd has one, else as `mpiuser`
+ *   the caller  the user of this process: under its name if /etc/passwd has one, else as `mpiuser`
  *
  * The caller's shell is always /bin/sh: the one in /etc/passwd may be missing, or be nologin. There is no shadow file:
  * logins are by key, and a user without a password would count as locked.
  *
- * A host's name is asked for again for a while: a cluster's DNS hears of new pods a moment later than who starts jobs.
+ * A host name that is not found is looked up again for 30 s: a cluster's DNS learns the names of new pods late.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,7 +2,10 @@
 . /kit/lib.sh
 python=/usr/bin/python3
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-    { echo "mpiboot: the base is too old: Debian 12, Ubuntu 24.04 or newer has the Python 3.11 that mpiboot needs" >&2; exit 1; }
+    {
+        echo "mpiboot: the base is too old: Debian 12, Ubuntu 24.04 or newer has the Python 3.11 that mpiboot needs" >&2
+        exit 1
+    }
 
 packages=/usr/lib/python3/dist-packages
 rm -rf "$packages/mpiboot"
@@ -15,6 +18,7 @@ printf '%s\n' 'Metadata-Version: 2.1' 'Name: mpiboot' "Version: $version" 'Licen
     >"$packages/mpiboot-$version.dist-info/METADATA"
 
 # -I: a user's PYTHONPATH and home change nothing here.
-printf '%s\n' '#!/usr/bin/python3 -I' 'import sys' 'from mpiboot.__main__ import main' 'sys.exit(main())' >/usr/bin/mpiboot
+printf '%s\n' '#!/usr/bin/python3 -I' 'import sys' 'from mpiboot.__main__ import main' 'sys.exit(main())' \
+    >/usr/bin/mpiboot
 chmod 0755 /usr/bin/mpiboot
 tidy

@@ -1,4 +1,4 @@
-# Patches of what in Horovod's wheel is Python alone: they must not cost the minutes of compiling it anew.
+# Patches of the Python code in Horovod's wheel. They are applied after compiling, which takes minutes.
 . /kit/lib.sh
 mkdir /tmp/unpacked
 /usr/bin/python3 -m wheel unpack --dest /tmp/unpacked /wheel/*.whl

@@ -17,6 +17,6 @@ export HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MX
 export HOROVOD_WITH_MPI=1 HOROVOD_WITH_GLOO=1
 unset "HOROVOD_WITHOUT_$FRAMEWORK"
 export "HOROVOD_WITH_$FRAMEWORK=1"
-# Without symbols: 2 MB and not 60. The policy is for the Gloo that Horovod brings, which names a CMake that is no longer known.
+# Without symbols: 2 MB and not 60. The policy is for Horovod's Gloo, which names a CMake that is no longer known.
 export LDFLAGS=-Wl,-s CMAKE_POLICY_VERSION_MINIMUM=3.5 MAKEFLAGS="-j$(nproc)"
 pip /usr/bin/python3 wheel --no-deps --no-build-isolation --wheel-dir /wheel .

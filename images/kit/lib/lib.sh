@@ -14,8 +14,8 @@ apt_install() {
     tidy
 }
 
-# A package of our own (named with a suffix), for the sake of a program, says that it provides others ("NAME (= VERSION), ..."):
-# what depends on those is content, and they stay out.
+# omit SUFFIX PROGRAM PACKAGES: installs an empty package that claims to provide PACKAGES ("NAME (= VERSION), ..."). So
+# dpkg's dependencies are met, and the real packages, which PROGRAM can do without, stay out.
 omit() {
     mkdir -p /tmp/omit/DEBIAN
     cat >/tmp/omit/DEBIAN/control <<CONTROL
@@ -48,7 +48,8 @@ pip_install() {
 # These files hold times and nothing that is needed: they are all that differs between two builds.
 tidy() {
     rm -rf /var/log/dpkg.log /var/log/alternatives.log /var/log/apt /var/cache/ldconfig/aux-cache \
-        /var/cache/debconf/*-old /var/lib/dpkg/*-old /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- /etc/subuid- /etc/subgid-
+        /var/cache/debconf/*-old /var/lib/dpkg/*-old \
+        /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- /etc/subuid- /etc/subgid-
 }
 
 # Unlike a dependency on time stamps, hash-checked .pyc need no writable folder and survive any copy.

@@ -1,4 +1,4 @@
-# nvcc of the version that torch's CUDA libraries have, and the places where CMake and a linker look for what its wheels hold.
+# nvcc of the version that torch's CUDA libraries have, and links where CMake and a linker look for its wheels' files.
 . /kit/lib.sh
 pip_install /usr/bin/python3 --requirement /step/requirements.txt
 packages=$(echo /usr/local/lib/python3*/dist-packages/nvidia)

@@ -18,4 +18,5 @@ grep -qs '^Include /etc/ssh/sshd_config.d/' /etc/ssh/sshd_config ||
 printf '%s\n' '# The same server as without -f.' 'Include /etc/ssh/sshd_config' >/home/mpiuser/.sshd_config
 chown 1000:0 /home/mpiuser/.sshd_config
 
-cp /kit/libnss_mpi.so.2 "$(dirname "$(ldconfig -p | sed -n 's/.*libc\.so\.6 (.*x86-64.*=> //p; s/.*libc\.so\.6 (.*AArch64.*=> //p' | head -n 1)")/"
+libc=$(ldconfig -p | sed -n 's/.*libc\.so\.6 (.*x86-64.*=> //p; s/.*libc\.so\.6 (.*AArch64.*=> //p' | head -n 1)
+cp /kit/libnss_mpi.so.2 "$(dirname "$libc")/"

@@ -1,7 +1,10 @@
 # sshd on 2222, Python, a user for every uid: what all images have, whatever their MPI runtime.
 . /kit/lib.sh
 
-[ -x /usr/bin/apt-get ] || { echo "mpiboot: the base must be Debian 12, Ubuntu 24.04 or newer (no apt-get here)" >&2; exit 1; }
+[ -x /usr/bin/apt-get ] || {
+    echo "mpiboot: the base must be Debian 12, Ubuntu 24.04 or newer (no apt-get here)" >&2
+    exit 1
+}
 
 # Without systemd-standalone-sysusers openssh-server brings all of systemd.
 sysusers=systemd-standalone-sysusers

@@ -1,4 +1,4 @@
-# What only building against TensorFlow needs goes: its headers (170 MB) and its libraries' names of local symbols (150 MB).
+# Removes what only building against TensorFlow needs: its headers (170 MB) and the names of its local symbols (150 MB).
 . /kit/lib.sh
 [ "$MODE" != whole ] || exit 0
 cd /usr/local/lib/python3*/dist-packages/tensorflow

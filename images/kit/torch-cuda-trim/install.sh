@@ -1,5 +1,5 @@
-# torch and its CUDA libraries without what only compiling needs, and without libraries that nothing of torch is linked to:
-# the multi-GPU solver (cusolverMg), a second nvrtc ("alt"), the C interface of FFTW, nvblas.
+# torch and its CUDA libraries without what only compiling needs, and without libraries that torch does not use: the
+# multi-GPU solver (cusolverMg), a second nvrtc ("alt"), the C interface of FFTW, nvblas.
 . /kit/lib.sh
 sh /whole/install.sh
 cd /usr/local/lib/python3*/dist-packages

@@ -1,7 +1,8 @@
 # torch without what only tests need, 100 MB, and without what reads checkpoints from other file systems (fsspec).
 . /kit/lib.sh
 if [ "$MODE" != whole ]; then
-    omit -more torch "python3-hypothesis (= 99), python3-expecttest (= 99), python3-requests (= 99), python3-fsspec (= 99)"
+    omit -more torch \
+        "python3-hypothesis (= 99), python3-expecttest (= 99), python3-requests (= 99), python3-fsspec (= 99)"
 fi
 sh /whole/install.sh
 [ "$MODE" != whole ] || exit 0

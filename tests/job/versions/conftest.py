@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpiboot.job.manifest import Manifest
-from mpiboot.job.plan import Plan, plan
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.plan.plan import Plan, plan
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import ReadJob, read
 from mpiboot.job.settings import Settings
 from tests.job.conftest import change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.material import SshMaterial
     from mpiboot.job.model import Replica
+    from mpiboot.job.plan.ssh_material import SshMaterial
 
 Object = dict[str, Any]
 Changes = dict[str, Any]

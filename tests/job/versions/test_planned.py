@@ -13,8 +13,8 @@ from tests.job.versions.conftest import container, launcher_container, texts, va
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.plan import Plan
-    from mpiboot.job.read import ReadJob
+    from mpiboot.job.plan.plan import Plan
+    from mpiboot.job.read.read import ReadJob
 
 IMAGES = {"v1alpha2": "me/tensorflow", "v1": "me/horovod", "v1alpha1": "me/benchmarks"}
 

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages stand here as a user sees them
+
 """What each older version refuses, and what it puts up with."""
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpiboot.job.manifest import Manifest
 from mpiboot.job.problems import ManifestError
-from mpiboot.job.read import ReadJob, UnknownError, read
+from mpiboot.job.read.manifest import Manifest
+from mpiboot.job.read.read import ReadJob, UnknownError, read
 from tests.job.versions.conftest import Changes, texts
 
 if TYPE_CHECKING:
@@ -33,15 +33,18 @@ REFUSED: dict[str, tuple[str, Changes, str]] = {
     "no slots in v1": ("v1", {"slotsPerWorker": 0}, "spec.slotsPerWorker: must be >= 1, is 0"),
     "no size": (
         "v1alpha1", {"gpus": ...},
-        "spec: one of gpus, processingUnits and replicas must be given: how large the job is",
+        "spec: one of gpus, processingUnits and replicas must be given: it sets the size of the job",
     ),
     "two sizes": (
         "v1alpha1", {"processingUnits": 4},
-        "spec.processingUnits: only one of gpus and processingUnits can say how large the job is",
+        "spec.processingUnits: only one of gpus and processingUnits may be given: each sets the size of the job",
     ),
     "a number of GPUs between two nodes": (
         "v1alpha1", {"gpus": 12},
-        "spec.gpus: 12 units cannot be spread over nodes of 8 each: take fewer than 8, or a multiple of it such as 8 or 16 (gpusPerNode is 8)",
+        (
+            "spec.gpus: 12 units cannot be spread over nodes of 8 each: take fewer than 8, or a multiple of it such "
+            "as 8 or 16 (gpusPerNode is 8)"
+        ),
     ),
     "no GPUs": ("v1alpha1", {"gpus": 0}, "spec.gpus: must be >= 1, is 0"),
     "no containers": (
@@ -62,25 +65,36 @@ def test_what_each_version_refuses(read_old: Callable[..., ReadJob], name: str) 
 WARNED: dict[str, tuple[str, Changes, str]] = {
     "a worker that sleeps": (
         "v1alpha2", {"Worker.template.spec.containers.0.command": ["/bin/sh", "-c", "sleep 365d"]},
-        "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].command: a worker that only sleeps cannot be reached: it serves SSH instead",
+        (
+            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].command: this worker only sleeps, so mpirun "
+            "cannot reach it: it runs an SSH server instead"
+        ),
     ),
     "a launcher that always starts again": (
         "v1alpha2", {"Launcher.restartPolicy": "Always"},
-        "spec.mpiReplicaSpecs.Launcher.restartPolicy: must be one of Never, OnFailure, ExitCode; is 'Always': Never is used",
+        (
+            "spec.mpiReplicaSpecs.Launcher.restartPolicy: must be one of Never, OnFailure, ExitCode; is 'Always': "
+            "Never is used"
+        ),
     ),
     "workers without number": (
         "v1alpha2", {"Worker.replicas": ...}, "spec.mpiReplicaSpecs.Worker.replicas: not given: 1 is used"),
     "no main container": (
         "v1", {"mainContainer": "chief"},
-        "spec.mpiReplicaSpecs.Worker.template.spec.containers: none is called 'chief', as mainContainer says: the first is used",
+        (
+            "spec.mpiReplicaSpecs.Worker.template.spec.containers: none is called 'chief', as mainContainer says: the "
+            "first is used"
+        ),
     ),
     "a field of v2beta1": (
         "v1alpha2", {"mpiImplementation": "Intel"},
-        "spec.mpiImplementation: unknown field, ignored; here it is spec.mpiDistribution",
+        "spec.mpiImplementation: unknown field, ignored; in this version it is spec.mpiDistribution",
     ),
     "a field of v1alpha2": (
-        "v1", {"backoffLimit": 5}, "spec.backoffLimit: unknown field, ignored; here it is spec.runPolicy.backoffLimit"),
-    "units nobody knows": (
+        "v1", {"backoffLimit": 5}, (
+            "spec.backoffLimit: unknown field, ignored; in this version it is spec.runPolicy.backoffLimit"
+        )),
+    "unknown units": (
         "v1alpha1", {"processingResourceType": "tpu"},
         "spec.processingResourceType: must be nvidia.com/gpu or cpu, is 'tpu': nvidia.com/gpu is used",
     ),
@@ -93,9 +107,12 @@ def test_what_each_version_puts_up_with(read_old: Callable[..., ReadJob], name: 
     assert message in texts(read_old(version, changes))
 
 
-def test_a_version_that_nobody_knows_is_one_line(old: Callable[..., Manifest]) -> None:
+def test_an_unknown_version_is_one_line(old: Callable[..., Manifest]) -> None:
     with pytest.raises(UnknownError) as error:
         read(Manifest({**old("v1").data, "apiVersion": "kubeflow.org/v2"}))
     assert str(error.value) == (
-        "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, kubeflow.org/v1alpha1; is 'kubeflow.org/v2'; did you mean kubeflow.org/v1?"
+
+            "apiVersion: must be one of kubeflow.org/v2beta1, kubeflow.org/v1, kubeflow.org/v1alpha2, "
+            "kubeflow.org/v1alpha1; is 'kubeflow.org/v2'; did you mean kubeflow.org/v1?"
+
     )

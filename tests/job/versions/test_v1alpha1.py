@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.job.model import RunPolicy
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.read.read import ReadJob, read
 from tests.job.versions.conftest import Changes, container, launcher_container, texts, worker_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.manifest import Manifest
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
+    from mpiboot.job.read.manifest import Manifest
 
 
 @pytest.mark.parametrize(("size", "workers", "each"), [

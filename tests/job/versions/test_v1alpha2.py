@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages stand here as a user sees them
+
 """What only v1alpha2 has: names of distributions, a run policy beside the top level, workers' restart policies."""
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpiboot.job.model import Job, Replica, RunPolicy
-from mpiboot.job.read import ReadJob, read
+from mpiboot.job.read.read import ReadJob, read
 from tests.job.versions.conftest import container, variables, worker_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiboot.job.manifest import Manifest
-    from mpiboot.job.plan import Plan
+    from mpiboot.job.plan.plan import Plan
+    from mpiboot.job.read.manifest import Manifest
 
 
 def test_the_documented_manifest_of_v1alpha2_runs_with_its_mistakes(manifest: Callable[[str], Manifest]) -> None:
@@ -35,8 +35,14 @@ def test_the_documented_manifest_of_v1alpha2_runs_with_its_mistakes(manifest: Ca
     )
     path = "spec.mpiReplicaSpecs"
     assert [problem.text("f.yaml") for problem in found.warnings] == [
-        f"f.yaml:20: {path}.Launcher.template.spec.containers[0].resources.request: unknown field, kept; Kubernetes will ignore it; did you mean requests?",
-        f"f.yaml:25: {path}.Worker.restartPolicy: must be one of Never, OnFailure, ExitCode, Always; is 'None': Never is used",
+        (
+            f"f.yaml:20: {path}.Launcher.template.spec.containers[0].resources.request: unknown field, kept; "
+            "Kubernetes will ignore it; did you mean requests?"
+        ),
+        (
+            f"f.yaml:25: {path}.Worker.restartPolicy: must be one of Never, OnFailure, ExitCode, Always; is 'None': "
+            "Never is used"
+        ),
     ]
 
 
@@ -64,7 +70,8 @@ def test_the_run_policy_beats_the_top_level(read_old: Callable[..., ReadJob]) ->
 
 
 @pytest.mark.parametrize(("given", "taken"), [
-    ("OnFailure", "OnFailure"), ("ExitCode", "Never"), ("Always", "Always"), ("None", "Never"), (3, "Never"), ("", "Never"),
+    ("OnFailure", "OnFailure"), ("ExitCode", "Never"), ("Always", "Always"), ("None", "Never"), (3, "Never"),
+    ("", "Never"),
 ])  # fmt: skip
 def test_restart_policies_of_workers(read_old: Callable[..., ReadJob], given: object, taken: str) -> None:
     worker = worker_of(read_old("v1alpha2", {"Worker.restartPolicy": given}))

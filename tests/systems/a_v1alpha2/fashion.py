@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a program that ranks run
-"""Stands for the guide's training: ranks that meet at every step; with `wait`, until somebody has looked."""
+"""In place of the guide's training: ranks that meet at every step; with `wait`, until the test has checked them."""
 
 import socket
 import sys

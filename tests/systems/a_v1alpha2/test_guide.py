@@ -80,7 +80,7 @@ def true(shell: Shell, kind: str) -> bool:
 def test_the_manifest_runs_with_its_mistakes(shell: Shell, manifest: Callable[..., str]) -> None:
     shell("kubectl apply -f - -n $NAMESPACE", given=manifest())
     pods = shell(f"kubectl get pods -l group_name=kubeflow.org,mpi_job_name={NAME},mpi_role_type=worker -o name; true")
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     output = shell(f"kubectl logs -f $({LAUNCHER})")
     assert ranks(output) == {f"{NAME}-worker-0": 2}
     assert "2 ranks trained" in output
@@ -124,7 +124,7 @@ def test_the_guides_commands_while_it_runs(shell: Shell, manifest: Callable[...,
     types = "jsonpath='{.status.conditions[*].type}'"
     assert "Running" in shell(f"kubectl get mj {NAME} --subresource=status -o {types}")
     shell(f"kubectl exec {NAME}-worker-0 -- touch /tmp/looked")
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
 
 
 @pytest.mark.promise("A: Restarting and Running replace each other")
@@ -162,7 +162,7 @@ def test_a_launcher_that_fails_is_restarted_and_then_failed(shell: Shell, manife
 @pytest.mark.promise("A: fields left out have v1alpha2's defaults")
 def test_fields_left_out(shell: Shell, manifest: Callable[..., str]) -> None:
     shell("kubectl apply -f - -n $NAMESPACE", given=manifest(slotsPerWorker=..., cleanPodPolicy=...))
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert ranks(shell(f"kubectl logs $({LAUNCHER})")) == {f"{NAME}-worker-0": 1}
     assert shell.json(f"kubectl get job {NAME}-launcher -o json")["spec"]["backoffLimit"] == 6
     status = shell.json(GET)["status"]
@@ -180,7 +180,7 @@ def test_the_main_container_runs_the_job(shell: Shell, manifest: Callable[..., s
         image = {name: containers[0][name] for name in ("image", "imagePullPolicy")}
         containers.insert(0, {"name": "beside", **image, "command": beside[role]})
     shell("kubectl apply -f - -n $NAMESPACE", given=json.dumps(data))
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert ranks(shell(f"kubectl logs $({LAUNCHER}) -c mpi")) == {f"{NAME}-worker-0": 2}
 
 
@@ -193,11 +193,11 @@ def test_each_distribution_finds_its_hosts(
     text = manifest(mpiDistribution=distribution).replace(built, loaded(name))
     data = yaml.safe_load(text)
     container = data["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    # Hydra starts one rank where it is told no number.
+    # Without a number Hydra starts one rank.
     number = () if distribution == "OpenMPI" else ("-n", "2")
     container["command"], container["args"] = ["mpirun"], [*number, "python", "-c", program]
     shell("kubectl apply -f - -n $NAMESPACE", given=json.dumps(data))
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert ranks(shell(f"kubectl logs $({LAUNCHER})")) == {f"{NAME}-worker-0": 2}
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from mpiboot.controller.crd import crd
-from mpiboot.controller.prototype import OPERATOR
+from mpiboot.controller.install.crd import crd
+from mpiboot.controller.install.prototype import OPERATOR
 from mpiboot.job.prototypes.mpi_job import CUSTOM, SIMPLE
 from tests.systems import golden
 

@@ -38,7 +38,7 @@ def ranks(shell: Shell, job: str) -> Counter[str]:
 def test_a_custom_job_computes_with_a_rank_on_each_worker(shell: Shell, loaded: Loaded) -> None:
     loaded("openmpi")
     shell("mpiboot generate mpi-job-custom bench --replicas 2 --gpusPerReplica 0 | kubectl apply -f -")
-    assert shell.ended("bench") == "Succeeded", shell.told()
+    assert shell.ended("bench") == "Succeeded", shell.report()
     assert ranks(shell, "bench") == {"bench-worker-0": 1, "bench-worker-1": 1}
     log = shell("kubectl logs -l training.kubeflow.org/job-role=launcher")
     assert log.index("2 of 2 workers ready") < log.index("rank 0")
@@ -51,7 +51,7 @@ def test_a_simple_job_runs_its_own_command(shell: Shell, loaded: Loaded, version
     image = loaded("openmpi")
     shell(f"mpiboot generate mpi-job-simple bench --gpus 0 --image {image} --version {version} "
           "--command mpirun,python3 --args=-m,mpiboot.demo,100000 | kubectl apply -f -")
-    assert shell.ended("bench") == "Succeeded", shell.told()
+    assert shell.ended("bench") == "Succeeded", shell.report()
     assert ranks(shell, "bench") == {"bench-worker-0": 1}
 
 
@@ -70,7 +70,7 @@ def test_a_volume_claim_is_mounted_in_launcher_and_workers(shell: Shell, loaded:
             shell(f'echo "{text}" | kubectl apply -f -')
         shell("mpiboot generate mpi-job-custom bench --replicas 2 --gpusPerReplica 0 --pvcName data --volumeMountPath "
               "/data --command mpirun,sh,-c --args='grep -o \" /data \" /proc/mounts' | kubectl apply -f -")
-        assert shell.ended("bench") == "Succeeded", shell.told()
+        assert shell.ended("bench") == "Succeeded", shell.report()
         assert shell("kubectl logs -l training.kubeflow.org/job-role=launcher").count(" /data ") == 2
     finally:
         shell("kubectl delete pvc data --ignore-not-found --wait=false; kubectl delete pv $NAMESPACE --wait=false;"

@@ -48,7 +48,7 @@ def manifest(docker_engine: docker.DockerClient, image: Callable[[str], str], cl
 def test_a_v1alpha1_job_runs_its_images_own_command(shell: Shell, manifest: Callable[..., str]) -> None:
     text = manifest(replicas=2, slotsPerWorker=2, backoffLimit=0, activeDeadlineSeconds=200)
     shell("kubectl apply -f -", given=text)
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     output = shell(f"kubectl logs $(kubectl get pods -l mpi_job_name={NAME},mpi_role_type=launcher -o name)")
     assert Counter(line for line in output.splitlines() if line.startswith("rank on ")) == {
         f"rank on {NAME}-worker-0": 2, f"rank on {NAME}-worker-1": 2}  # fmt: skip
@@ -72,7 +72,7 @@ def test_a_v1alpha1_job_runs_its_images_own_command(shell: Shell, manifest: Call
 
 
 @pytest.mark.promise("B: a v1alpha1 manifest with its fields runs")
-def test_numbers_that_do_not_come_out_even_are_told(shell: Shell, manifest: Callable[..., str]) -> None:
+def test_numbers_that_do_not_divide_are_an_event(shell: Shell, manifest: Callable[..., str]) -> None:
     shell("kubectl apply -f -", given=manifest(processingUnits=12, processingUnitsPerNode=8))
     reason = "jsonpath='{.items[*].message}'"
     told = f"kubectl get events --field-selector reason=ValidationError -o {reason}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster import network
 
-from mpiboot.containers import docker_cli
+from mpiboot.containers.client import docker_cli
 from tests.conftest import missing
 from tests.s3 import running
 

@@ -170,14 +170,14 @@ def test_a_launcher_that_cannot_say_goodbye_is_missed(with_secret: WithSecret, l
     shell("kubectl apply -f -", given=json.dumps(made))
     ready(shell, 1)
     wait_for("the worker's look", lambda: "hello-master.hello" in logs(shell, "hello-worker-0"), PATIENCE)
-    # One that is made anew under its name is the same launcher to its workers.
+    # A new pod with the same name is the same launcher to its workers.
     shell("kubectl delete pod hello-master --grace-period=1")
     shell("kubectl apply -f -", given=json.dumps(master))
     ready(shell, 1)
     assert phase(shell, "hello-worker-0") == "Running"
     shell("kubectl delete pod hello-master --grace-period=1")
     assert ended(shell, "hello-worker-0") == {"hello-worker-0": 0}
-    assert "is gone, its name for" in shell("kubectl logs hello-worker-0")
+    assert "is gone: its name has not resolved for" in shell("kubectl logs hello-worker-0")
 
 
 @pytest.mark.promise("C: when the launcher ends the workers end")

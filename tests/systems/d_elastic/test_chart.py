@@ -12,6 +12,7 @@ import pytest
 import yaml
 from cluster import versions
 
+from mpiboot import __version__
 from tests.conftest import REPOSITORY, missing
 from tests.e2e.jobs import Jobs, one_on_each, pi, ranks
 from tests.systems.shell import Shell
@@ -48,19 +49,60 @@ def helm() -> Path:
     return path if path.exists() else missing("helm", ".venv/bin/python tools/cluster build helm")
 
 
+def template(helm: Path, release: str, values: object) -> list[dict[str, Any]]:
+    """The objects that `helm template` makes of the chart with these values."""
+    # Without a cluster helm knows no version of one.
+    command = [str(helm), "template", release, str(CHART), "--kube-version", versions.KUBERNETES,
+               "--namespace", "default", "--values", "-"]
+    done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
 @pytest.fixture
 def render(helm: Path) -> Render:
-    """Objects by kind of what `helm template` makes of the chart with these values."""
+    """The rendered objects by kind."""
+    return lambda **values: {each["kind"]: each for each in template(helm, "metal", values)}
 
-    def rendered(**values: object) -> dict[str, dict[str, Any]]:
-        # Without a cluster helm knows no version of one.
-        command = [str(helm), "template", "metal", str(CHART), "--kube-version", versions.KUBERNETES,
-                   "--namespace", "default", "--values", "-"]
-        done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
 
-    return rendered
+# What differs on purpose: a release has names and a label of its own, and the chart's users choose image and pulling.
+OF_A_RELEASE = {
+    "mpiboot-operator-checkin": "mpiboot-checkin",
+    "mpiboot-operator-mpijobs-view": "mpiboot-mpijobs-view",
+    "mpiboot-operator-mpijobs-edit": "mpiboot-mpijobs-edit",
+    "mpiboot/operator:latest": f"mpiboot/operator:{__version__}",
+}
+LEFT_OUT = ("app.kubernetes.io/instance", "imagePullPolicy")
+
+
+def as_plain(found: Any) -> Any:  # noqa: ANN401
+    """A rendered object without what differs on purpose from the plain manifest."""
+    if isinstance(found, dict):
+        return {key: as_plain(value) for key, value in found.items() if key not in LEFT_OUT}
+    if isinstance(found, list):
+        return [as_plain(each) for each in found]
+    return OF_A_RELEASE.get(found, found) if isinstance(found, str) else found
+
+
+def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def test_the_chart_with_its_defaults_renders_the_plain_manifest(helm: Path) -> None:
+    plain = list(yaml.safe_load_all((REPOSITORY / "deploy" / "operator.yaml").read_text()))
+    rendered = [as_plain(each) for each in template(helm, "mpiboot-operator", {})]
+    assert len(rendered) == len(plain)
+    assert by_name(rendered) == by_name(plain)
+
+
+def test_the_chart_has_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_the_tests_set_every_value() -> None:
+    known = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(known) == {*VALUES, "nameOverride", "fullnameOverride"}
 
 
 @pytest.mark.promise("D: helm install with a values.yaml renders every value, also those that the other chart ignores")

@@ -1,4 +1,4 @@
-"""A worker that the kubelet evicts is told, with how many there are."""
+"""The operator reports a worker that the kubelet evicts, with the number of such workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tests.systems.shell import Shell
 
-# The second worker fills more of a volume than it may. The launcher only stays until that is told.
+# The second worker fills more of a volume than it may. The launcher runs only until the event is there.
 JOB = """
 apiVersion: kubeflow.org/v1
 kind: MPIJob
@@ -39,8 +39,8 @@ spec:
 """
 
 
-@pytest.mark.promise("D: evicted workers are told as MPIJobEvicted with their number")
-def test_an_evicted_worker_is_told(shell: Shell, loaded: Callable[[str], str]) -> None:
+@pytest.mark.promise("D: evicted workers are reported as MPIJobEvicted with their number")
+def test_an_evicted_worker_is_an_event(shell: Shell, loaded: Callable[[str], str]) -> None:
     shell("kubectl create -f -", given=JOB.replace("IMAGE", loaded("openmpi")))
     evicted = "kubectl get events --field-selector reason=MPIJobEvicted,involvedObject.name=greedy -o json"
     shell.until("the event", lambda: shell.json(evicted)["items"])

@@ -1,4 +1,4 @@
-"""Elastic training with torch on the node goes through one fault after the other, and never starts anew."""
+"""Elastic training with torch on the node survives one fault after the other, and never starts again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster.client import Client
 
+from mpiboot.kube.blocking import Client
 from tests.systems.d_elastic.test_horovod import LONG, has_in_order, sizes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(1200)]
 NAME = "faults"
 LAUNCHER = "kubectl logs -l training.kubeflow.org/job-name=faults,mpi-job-role=launcher --tail=-1"
-# worker-2 has a name and an address, but nobody answers there.
+# worker-2 has a name and an address, but does not answer.
 JOB = """
 apiVersion: kubeflow.org/v1
 kind: MPIJob
@@ -90,7 +90,7 @@ def test_training_survives_what_happens_to_its_workers(training: Shell) -> None:
     listed = shell(f"kubectl exec {launcher(shell)['metadata']['name']} -- /etc/mpi/discover_hosts.sh")
     assert [line.partition(".")[0] for line in listed.splitlines()] == [f"{NAME}-worker-{index}" for index in (0, 1)]
     shell(f"kubectl exec {NAME}-worker-1 -- touch /tmp/enough")
-    assert shell.ended(NAME, limit=LONG) == "Succeeded", shell.told()
+    assert shell.ended(NAME, limit=LONG) == "Succeeded", shell.report()
     assert [each["restartCount"] for each in launcher(shell)["status"]["containerStatuses"]] == [0]
     assert "trained, at the end with 2" in shell(LAUNCHER)
 
@@ -102,7 +102,7 @@ def reaches(shell: Shell, wanted: list[int]) -> None:
 def evict(shell: Shell, worker: str) -> None:
     """As one who drains a node does."""
     name = f"{NAME}-{worker}"
-    answer = Client(shell.cluster.kubeconfig).post(f"/api/v1/namespaces/{shell.namespace}/pods/{name}/eviction", {
+    answer = Client.of(shell.cluster.kubeconfig).post(f"/api/v1/namespaces/{shell.namespace}/pods/{name}/eviction", {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": shell.namespace}})
     assert answer.status == 201, answer.text
 

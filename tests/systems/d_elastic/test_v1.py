@@ -31,7 +31,7 @@ def job(image: str, script: str, *, workers: int = 2, pod: dict[str, Any] | None
 @pytest.mark.promise("D: pods carry group-name, mpi-job-name and mpi-job-role, and workers replica-index")
 def test_defaults_and_labels(shell: Shell, loaded: Callable[[str], str]) -> None:
     shell("kubectl create -f -", given=job(loaded("openmpi"), "mpirun sh -c 'echo rank on $(hostname)'"))
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     mine = f"group-name=kubeflow.org,mpi-job-name={NAME}"
     output = shell(f"kubectl logs -l {mine},mpi-job-role=launcher --tail=-1")
     ranks = sorted(line for line in output.splitlines() if line.startswith("rank on "))
@@ -46,8 +46,8 @@ def test_defaults_and_labels(shell: Shell, loaded: Callable[[str], str]) -> None
     assert found["status"]["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {"active": 2}}
 
 
-@pytest.mark.promise("D: evicted workers are told as MPIJobEvicted with their number")
-def test_evicted_workers_are_told(shell: Shell, loaded: Callable[[str], str]) -> None:
+@pytest.mark.promise("D: evicted workers are reported as MPIJobEvicted with their number")
+def test_evicted_workers_are_an_event(shell: Shell, loaded: Callable[[str], str]) -> None:
     volume = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}]}
     text = job(loaded("openmpi"), "mpirun sleep 600", pod=volume,
                volumeMounts=[{"name": "scratch", "mountPath": "/scratch"}])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Real training with torch that goes on until somebody touches a file on one of its workers."""
+"""Real training with torch that continues until the test touches a file on one of its workers."""
 
 # What it imports is in its image only.
 # mypy: ignore-errors

@@ -69,7 +69,7 @@ def test_the_manifest_runs_one_rank_for_each_slot(
         shell: Shell, manifest: Callable[..., str], slots: int, ranks: int) -> None:
     shell("kubectl create -f - -n $NAMESPACE", given=manifest(slots=slots, ranks=ranks))
     output = follow(shell)
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert hosts(output) == {f"{NAME}-worker-0": slots, f"{NAME}-worker-1": slots}
 
 
@@ -83,7 +83,7 @@ def test_no_launcher_fails_though_a_worker_is_late(shell: Shell, manifest: Calla
     place = "        spec:\n"
     shell("kubectl create -f - -n $NAMESPACE", given=f"{head}    Worker:\n{worker.replace(place, place + late)}")
     output = follow(shell)
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     assert len(hosts(output)) == 2
     assert launcher_starts(shell) == 1
     status = shell.json(f"kubectl get mpijob {NAME} -o json")["status"]
@@ -103,7 +103,7 @@ def test_all_processes_run_as_user_1000(shell: Shell, manifest: Callable[..., st
         assert set(users.split()) == {"1000"}, pod
     for pod in pods:
         shell(f"kubectl exec {pod} -- touch /tmp/looked")
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
 
 
 @pytest.mark.promise("E: cleanPodPolicy All removes the workers when the job ends")
@@ -111,7 +111,7 @@ def test_all_processes_run_as_user_1000(shell: Shell, manifest: Callable[..., st
 def test_nothing_is_left_but_the_record(shell: Shell, manifest: Callable[..., str]) -> None:
     text = manifest().replace("ttlSecondsAfterFinished: 60", "ttlSecondsAfterFinished: 10")
     shell("kubectl create -f - -n $NAMESPACE", given=text)
-    assert shell.ended(NAME) == "Succeeded", shell.told()
+    assert shell.ended(NAME) == "Succeeded", shell.report()
     workers = "training.kubeflow.org/job-role=worker"
     shell.until("the workers' removal", lambda: not shell(f"kubectl get pods -l {POD},{workers} -o name"))
     shell.until("the removal of all pods and of the launcher's Job",

@@ -19,11 +19,11 @@ RANKS = "E: lint finds an -n that does not match replicas and slots"
 QUOTES = "E: lint finds an unquoted -n"
 IMAGES = "E: lint finds different images for launcher and worker"
 
-# What a reader got wrong, and what is said of it.
+# A mistake of a reader, and the message about it.
 TRAPS = [
     pytest.param(
         GUIDE.replace("/home/user/.ssh", "/home/mpiuser/.ssh"),
-        "speaks of /home/user, but the SSH keys are in /home/mpiuser/.ssh: is that its user?",
+        "refers to /home/user, but the SSH keys are in /home/mpiuser/.ssh; check which user the container runs as",
         id="another user", marks=pytest.mark.promise(USER),
     ),
     pytest.param(
@@ -56,9 +56,9 @@ def test_the_guides_own_manifest_is_fine(shell: Shell) -> None:
     assert shell("mpiboot lint -f -", given=GUIDE) == ""
 
 
-@pytest.mark.promise("E: the guide's traps are told by an event")
+@pytest.mark.promise("E: the guide's traps are reported by an event")
 @pytest.mark.parametrize(("manifest", "message"), TRAPS)
-def test_a_trap_is_found_by_lint_and_told_by_an_event(shell: Shell, manifest: str, message: str) -> None:
+def test_a_trap_is_found_by_lint_and_reported_by_an_event(shell: Shell, manifest: str, message: str) -> None:
     assert manifest != GUIDE
     (shell.home / "mpijob.yaml").write_text(manifest)
     found = shell("mpiboot lint -f mpijob.yaml || test $? = 1").splitlines()

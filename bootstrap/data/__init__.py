@@ -1,0 +1,1 @@
+"""S3 data: downloaded before the run, uploaded after it."""

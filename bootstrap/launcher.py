@@ -1,0 +1,292 @@
+"""The launcher, in order of time: data in, keys, hostfile, wait, environment, command, clean-up, data out."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpiboot.bootstrap import exit_codes, files
+from mpiboot.bootstrap.hosts import Entry
+from mpiboot.bootstrap.process.signals import Signals
+from mpiboot.bootstrap.process.spawn import Output
+from mpiboot.bootstrap.run import access, environment, hostfile, mpirun, placement, rundir
+from mpiboot.bootstrap.wait import wait as waiting
+from mpiboot.job import mpi
+from mpiboot.job.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mpiboot.bootstrap.config import BootConfig
+    from mpiboot.bootstrap.run.command import Outcome
+    from mpiboot.bootstrap.run.rundir import RunDir
+    from mpiboot.bootstrap.wait.loop import Loop
+    from mpiboot.bootstrap.wait.wait import Mark
+    from mpiboot.bootstrap.wait.worker_table import WorkerTable
+    from mpiboot.job.mpi import Installed, Runtime
+    from mpiboot.ssh.client import Client
+
+    Log = Callable[[str], None]
+
+# How long `mpiboot hosts` probes the workers where no launch keeps the list.
+HOSTS_WITHIN = 1.0
+
+
+class Context(NamedTuple):
+    """What every step of a launch needs."""
+
+    config: BootConfig
+    environ: Mapping[str, str]
+    run: RunDir
+    signals: Signals
+    mark: Mark
+    log: Log
+
+
+class Ready(NamedTuple):
+    """The result of the wait: how to reach the workers, and all lines of the hostfile under names that work."""
+
+    loop: Loop
+    client: Client
+    ports: access.Ports
+    entries: tuple[Entry, ...]
+    mpi: Installed | None  # None: the command's mpirun, if it has one, is not in the table
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.mpi.runtime if self.mpi else mpi.DEFAULT
+
+
+def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
+    """Waits for the workers, runs the command, ends what it left behind. Returns the launcher's exit code."""
+    if not config.command:
+        raise UserError("no command to run; write it after the options: mpiboot launch [OPTIONS] -- mpirun ./program")
+    signals, run = Signals(), rundir.take(environ)
+    context = Context(config, environ, run, signals, _marks(config, "launcher"), log)
+    try:
+        _fetch_data(context)
+        ready = _wait(context)
+        try:
+            code = _store_data(context, _run_command(context, ready))
+            if config.end_workers:
+                _end_workers(context, ready)
+            return code
+        finally:
+            ready.loop.close()
+    finally:
+        signals.close()
+        rundir.leave(run)
+
+
+def wait(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
+    """Waits for the workers. Returns 0 when they are ready."""
+    signals, run = Signals(), rundir.fresh()
+    try:
+        _wait(Context(config, environ, run, signals, _marks(config, "wait"), log)).loop.close()
+    finally:
+        signals.close()
+        rundir.leave(run)
+    return 0
+
+
+def hosts(config: BootConfig, environ: Mapping[str, str], log: Log) -> str:
+    """The workers that are ready, as HOST:SLOTS: the list of a running launch, else what a short probe finds."""
+    text = rundir.live_list(environ)
+    if text is None:
+        run = rundir.fresh()
+        try:
+            client = access.anonymous(config)
+            entries = hostfile.read(config.hostfile, optional=config.hostfile_is_default)
+            loop = _start_loop(config, entries, run, client, access.Ports(run, client, environ), log)
+            waiting.look_around(loop, HOSTS_WITHIN)
+            text = hostfile.render([Entry(worker.name, worker.slots) for worker in loop.table.ready()], mpi.COLONS)
+            loop.close()
+        finally:
+            rundir.leave(run)
+    return text
+
+
+def _fetch_data(context: Context) -> None:
+    data = context.config.data
+    if data.download:
+        from mpiboot.bootstrap.data import move
+
+        move.fetch(data.download, data.keys, context.environ, context.signals)
+
+
+def _wait(context: Context) -> Ready:
+    """Every step before the command can start. `mpirun --version` and `ssh -G` run during the wait."""
+    config, environ, run = context.config, context.environ, context.run
+    program = mpirun.path_of(config.command, environ.get("PATH", "")) if config.command else ""
+    version = Output([program, "--version"], environ) if program else None
+    needs_keys = config.command or config.probe == "all"
+    client = access.prepare(config, run) if needs_keys else access.anonymous(config)
+    entries = hostfile.read(config.hostfile, optional=config.hostfile_is_default)
+    if config.size:
+        from mpiboot.bootstrap.elastic import discovery
+
+        discovery.demand_possible(config.size, entries, context.log)
+    ports = access.Ports(run, client, environ)
+    loop = _start_loop(config, entries, run, client, ports, context.log)
+    try:
+        waiting.until_ready(loop, config, context.signals, context.mark, context.log)
+    except BaseException:
+        loop.close()
+        raise
+    installed = mpi.identify(version.text()) if version else None
+    return Ready(loop, client, ports, hostfile.with_own_name(entries, socket.gethostname()), installed)
+
+
+def _start_loop(
+    config: BootConfig, entries: tuple[Entry, ...], run: RunDir, client: Client, ports: access.Ports, log: Log
+) -> Loop:
+    login = None
+    if config.probe == "all" and client.identity:
+        from mpiboot.bootstrap.run.diagnosis import login_with
+
+        login = login_with(client, ports, within=10.0)
+    loop = waiting.loop_for(config, entries, ports, login, log)
+    access.publish(run, client, loop.table.workers.values())
+    return loop
+
+
+def _run_command(context: Context, ready: Ready) -> int:
+    from mpiboot.bootstrap.run.command import Command
+    from mpiboot.bootstrap.run.supervise import Supervision
+
+    config, run, table = context.config, context.run, ready.loop.table
+    usable = _usable(ready.entries, table)
+    access.publish(run, ready.client, table.ready())
+    for form in mpi.hostfile_forms():
+        files.write(run.hostfile(form), hostfile.render(usable, form))
+    setting = _setting(context, ready, usable)
+    environ = environment.build(context.environ, setting, config.forward)
+    words = config.command
+    if config.size:
+        words, environ = _prepare_elastic(context, table, environ, setting.interface)
+    slots = placement.slots_of(usable, socket.gethostname())
+    live, ready.loop.probes = None, config.elastic
+    if config.elastic:
+        from mpiboot.bootstrap.elastic.live_hosts import LiveHosts
+        from mpiboot.bootstrap.run.diagnosis import key_check_with
+
+        live = LiveHosts(table, run, ready.client, context.log)
+        # Checked only now: the start would wait for it. The next probe checks the keys of the first workers.
+        ready.loop.key_check = key_check_with(ready.client, within=5.0)
+    supervision = Supervision(config, table, run, slots, context.log, live)
+    context.mark("exec")
+    command = Command(words, environ, ready.loop, context.signals)
+    outcome = command.run(lambda now: supervision.check(command, now))
+    context.mark("exit", code=outcome.code)
+    if not supervision.warned:
+        outcome = _check_placement(context, ready, slots, outcome)
+    if outcome.code:
+        _clean_up(context, ready, words, environ, outcome)
+    return outcome.code
+
+
+def _usable(entries: tuple[Entry, ...], table: WorkerTable) -> list[Entry]:
+    """The workers that are ready, and the launcher itself if it has a line. An elastic job may have further workers."""
+    own = socket.gethostname()
+    ready = {worker.name: worker for worker in table.ready()}
+    known = [entry for entry in entries if entry.name == own or entry.name in ready]
+    listed = {entry.name for entry in known}
+    return known + [Entry(worker.name, worker.slots) for worker in ready.values() if worker.name not in listed]
+
+
+def _setting(context: Context, ready: Ready, usable: list[Entry]) -> environment.Setting:
+    run, first, with_hosts = context.run, next(iter(ready.loop.table.ready()), None), bool(usable)
+    slots = {entry.slots for entry in usable}
+    return environment.Setting(
+        ssh_config=run.ssh_config,
+        shim=access.shim(run, context.environ.get("PATH", ""), rundir.IMAGE_SHIM),
+        hostfiles={form.name: run.hostfile(form) for form in mpi.hostfile_forms()} if with_hosts else {},
+        hostfile=run.hostfile(ready.runtime.hostfile) if with_hosts else "",
+        given_hostfile=context.config.hostfile,
+        live=run.live if context.config.elastic else "",
+        interface=environment.interface_towards(first.endpoint.address) if first and first.endpoint else "",
+        ranks_a_host=str(slots.pop()) if len(slots) == 1 else "",
+        root=os.geteuid() == 0,
+        sets_forward_list=not (ready.mpi and ready.mpi.major in ready.mpi.runtime.no_list_beside_x),
+    )
+
+
+def _prepare_elastic(
+    context: Context, table: WorkerTable, environ: dict[str, str], interface: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command of an elastic job and its environment, with the settings by which it outlives lost workers."""
+    from mpiboot.bootstrap.elastic import discovery, horovod, live_hosts
+
+    live_hosts.publish_live(context.run, table)
+    words = horovod.completed(context.config.command, next((worker.slots for worker in table.ready()), 1), interface)
+    environ = horovod.with_defaults(environ)
+    discovery.check(words, environ, context.signals)
+    if horovod.is_program(words[0]) and table.ready():
+        discovery.demand_horovod(words, table.ready()[0].name, context.run.ssh_config, environ, context.signals)
+    return words, environ
+
+
+def _check_placement(context: Context, ready: Ready, slots: placement.Slots, outcome: Outcome) -> Outcome:
+    """Checks an mpirun that ended before the supervision could see its ranks."""
+    contacts, fills_slots = placement.contacts(context.run.contacted), ready.runtime.fills_slots
+    wrong = placement.at_the_end(context.config.command, slots, contacts, outcome.code, fills_slots=fills_slots)
+    if not wrong:
+        return outcome
+    if context.config.strict_placement:
+        return outcome._replace(code=exit_codes.ENDED_BY_US, cause=f"{wrong}; --strict-placement makes this a failure")
+    context.log(f"WARNING: {wrong}")
+    return outcome
+
+
+def _clean_up(
+    context: Context, ready: Ready, words: Sequence[str], environ: Mapping[str, str], outcome: Outcome
+) -> None:
+    """After a failure: logs the last line, ends the job on the workers, and logs what was wrong with them."""
+    from mpiboot.bootstrap.process import termination
+    from mpiboot.bootstrap.run.diagnosis import Failed, after_failure
+
+    last = outcome.cause or exit_codes.of_command(context.config.command, outcome.code, outcome.signal)
+    context.log(last)
+    termination.write(last)
+    failed = Failed(words, environ)
+    causes = after_failure(failed, context.run, ready.client, ready.loop.table, ready.ports, context.signals)
+    for cause in causes:
+        context.log(cause)
+    if causes:
+        termination.write("\n".join([last, *causes]))
+
+
+def _store_data(context: Context, code: int) -> int:
+    """Stores the data even if the command failed. Returns the command's exit code, or that of a failed upload."""
+    data = context.config.data
+    if not data.upload:
+        return code
+    from mpiboot.bootstrap.data import move
+
+    try:
+        move.store(data.upload, data.keys, context.environ, context.signals)
+    except UserError as error:
+        from mpiboot.bootstrap.process import termination
+
+        context.log(str(error))
+        if code == 0:
+            termination.write(str(error))
+        return code or error.exit_code
+    return code
+
+
+def _end_workers(context: Context, ready: Ready) -> None:
+    from mpiboot.bootstrap.run import cleanup
+
+    names = [worker.name for worker in ready.loop.table.ready()]
+    cleanup.end_workers(names, context.run.ssh_config, context.environ, context.signals)
+
+
+def _marks(config: BootConfig, who: str) -> Mark:
+    """The function that marks events for a timeline. Without MPIBOOT_EVENTS it does nothing."""
+    if not config.events:
+        return lambda event, **more: None  # noqa: ARG005 (the arguments have to be named so)
+    from mpiboot.bootstrap.process.events import Events
+
+    return Events(config.events, who).mark

@@ -1,0 +1,1 @@
+"""Processes and signals: start, reap, log events, last words."""

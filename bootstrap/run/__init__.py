@@ -1,0 +1,1 @@
+"""The launcher runs the command: access, hostfile, environment, supervision, clean-up."""

@@ -1,0 +1,1 @@
+"""The launcher waits for its workers: addresses, probes, the table of workers, progress."""

@@ -1,0 +1,1 @@
+"""The container engine of this machine."""

@@ -1,0 +1,1 @@
+"""A job on a Kubernetes cluster, run as if it were here."""

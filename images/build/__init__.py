@@ -1,0 +1,1 @@
+"""Builds of our images, their tags, their publication and their SBOM."""

@@ -1,0 +1,1 @@
+"""What is wrong, outdated or surprising in manifests: lint, advice and conversion."""

@@ -1,0 +1,1 @@
+"""Manifests of every API version become one checked Job."""

@@ -1,0 +1,1 @@
+"""The one Kubernetes client: requests, kinds, and small projections of objects."""
