@@ -133,8 +133,10 @@ def _help() -> Iterator[str]:
         for paragraph in (command.help or "").split("\n\n") + ([command.epilog] if command.epilog else []):
             yield from (textwrap.fill(_plain(paragraph), WIDTH), "")
         context = click.Context(command, info_name=path)
-        records = [each.get_help_record(context) for each in command.get_params(context)]
-        yield from (_option(*record) for record in records if record and record[1] and record[0] != "--help")
+        # click keeps the first help option that it makes: its names depend on who asked before.
+        parameters = [each for each in command.get_params(context) if each is not command.get_help_option(context)]
+        records = [each.get_help_record(context) for each in parameters]
+        yield from (_option(*record) for record in records if record and record[1])
     for each in options.COMMANDS:
         yield from ("", f"### mpiboot {each.name}", "", f"{_plain(each.summary)} `{each.usage}`", "")
         for option in options.options_of(each.name):
