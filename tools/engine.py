@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ UNITS = ("docker.service", "docker.socket", "containerd.service")
 # An engine that needs longer counts as absent: a hung engine must not stop what works without one.
 COMES_UP_WITHIN = 20.0
 SOCKET = Path("/var/run/docker.sock")
+SOURCES = Path(__file__).resolve().parent.parent / "src"
 CONTAINERD = Path("/var/run/docker/containerd/containerd.pid")
 
 
@@ -37,8 +39,8 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 def answers(limit: float = COMES_UP_WITHIN) -> bool:
-    """True when the engine that DOCKER_HOST names, or the local one, replies to a ping."""
-    host = os.environ.get("DOCKER_HOST", f"unix://{SOCKET}")
+    """True when the engine that the user has chosen, or the local one, replies to a ping."""
+    host = _chosen() or f"unix://{SOCKET}"
     if not host.startswith("unix://"):
         return shutil.which("docker") is not None and _cli_answers(limit)
     connection = _SocketConnection(host.removeprefix("unix://"), limit)
@@ -49,6 +51,24 @@ def answers(limit: float = COMES_UP_WITHIN) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _chosen() -> str:
+    """The engine that DOCKER_HOST or a Docker context names, or that of rootless Docker or Podman; empty: Docker's own.
+
+    This Python may lack what mpiboot requires; this module of it needs nothing.
+    """
+    sys.path.insert(0, str(SOURCES))
+    try:
+        from mpiboot.containers.endpoint import NoEngineError, endpoint
+    finally:
+        sys.path.pop(0)
+    try:
+        found = endpoint()
+    except NoEngineError as error:
+        log(str(error))
+        return ""
+    return found.url if found.source or found.found or "DOCKER_HOST" in os.environ else ""
 
 
 def _cli_answers(limit: float) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 from mpiboot.containers import client
+from mpiboot.containers.endpoint import endpoint
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -25,7 +25,7 @@ def connect() -> APIClient:
 
 def _without_paramiko() -> None:
     """docker imports paramiko for engines behind ssh://, which takes as long as the start of a container's process."""
-    if os.environ.get("DOCKER_HOST", "").startswith("ssh:") or "docker" in sys.modules or "paramiko" in sys.modules:
+    if endpoint().by_ssh or "docker" in sys.modules or "paramiko" in sys.modules:
         return
     sys.modules["paramiko"] = None  # type: ignore[assignment]
     try:
