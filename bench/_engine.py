@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from bench.harness import Unavailable
-from mpiboot.containers.client import NoEngineError, connect
+from mpiboot.containers.client import connect
+from mpiboot.containers.endpoint import NoEngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.containers.client import NoEngineError
+from mpiboot.containers.endpoint import NoEngineError
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:

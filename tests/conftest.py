@@ -48,7 +48,8 @@ def missing(what: str, how: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[docker.DockerClient]:
     """A client of a running Docker engine."""
-    from mpiboot.containers.client import NoEngineError, connect
+    from mpiboot.containers.client import connect
+    from mpiboot.containers.endpoint import NoEngineError
 
     if (forced := os.environ.get("MPIBOOT_TEST_ENGINE", "docker")) != "docker":
         missing(f"a Docker engine (MPIBOOT_ENGINE={forced} forbids it)", "unset MPIBOOT_ENGINE")

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mpiboot.containers.client import NoEngineError, connect
+from mpiboot.containers.client import connect
+from mpiboot.containers.endpoint import NoEngineError
 
 ROOT = Path(__file__).resolve().parent.parent
 MPIBOOT = Path(sys.executable).parent / "mpiboot"

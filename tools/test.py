@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from debian import log
 
-from mpiboot.containers.client import NoEngineError, connect
+from mpiboot.containers.client import connect
+from mpiboot.containers.endpoint import NoEngineError
 from mpiboot.job import mpi
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.containers.client import NoEngineError, connect
+from mpiboot.containers.client import connect
+from mpiboot.containers.endpoint import NoEngineError
 from mpiboot.images.build.base import OFFICIAL
 
 if TYPE_CHECKING:

@@ -71,8 +71,7 @@ def test_without_any_choice_it_is_dockers_own_socket(home: Path) -> None:
     assert (found.url, found.found) == (f"unix://{home}/docker.sock", False)
 
 
-def test_docker_host_is_stronger_than_a_context(home: Path, context: Callable[..., dict[str, str]]) -> None:
-    assert home
+def test_docker_host_is_stronger_than_a_context(context: Callable[..., dict[str, str]]) -> None:
     environment = context("far", "tcp://far.example:2375")
     assert endpoint({**environment, "DOCKER_CONTEXT": "far"}).url == "tcp://far.example:2375"
     assert endpoint({**environment, "DOCKER_CONTEXT": "far", "DOCKER_HOST": "unix:///x"}).url == "unix:///x"
