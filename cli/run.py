@@ -18,9 +18,9 @@ COMMAND = "mpiboot.command"
 # mpirun's spellings of -n.
 RANKS = {"-np", "--np"}
 # A manifest says these itself.
-OF_A_PROGRAM = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir")
+OF_A_PROGRAM = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
 # Only an engine of this machine has these.
-OF_THIS_MACHINE = ("retries", "timeline", "verbose", "allow_host_path", "allow_privileges")
+OF_THIS_MACHINE = ("retries", "timeline", "verbose", "mounts", "allow_host_path", "allow_privileges")
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -93,6 +93,10 @@ def _mpirun_s(word: str) -> str:
 @click.option("--retries", type=click.IntRange(min=0), metavar="N",
               help="How often a launcher that failed is started again.  [default: the manifest's backoffLimit, else 0; "
               "a cluster's default is 6]")  # fmt: skip
+@click.option("--mount", "mounts", multiple=True, metavar="SRC:DST[:ro]",
+              help="Show a file or directory of this machine to the job at the path DST; may be repeated.")
+@click.option("--no-workdir", is_flag=True,
+              help="Do not show the current directory to the program, and start it where its image says.")  # fmt: skip
 @click.option("--allow-host-path", is_flag=True, help="Let a manifest's hostPath volumes see this machine's files.")
 @click.option("--allow-privileges", is_flag=True,
               help="Let a manifest add capabilities or switch seccomp off.")  # fmt: skip
@@ -105,8 +109,8 @@ def _mpirun_s(word: str) -> str:
 def run(
     ctx: click.Context, manifest: str | None, processes: int | None, workers: int, slots: int | None,
     env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
-    namespace: str | None, retries: int | None, allow_host_path: bool, allow_privileges: bool, timeline: str | None,
-    verbose: bool, quiet: bool, image: str | None,
+    namespace: str | None, retries: int | None, mounts: tuple[str, ...], no_workdir: bool, allow_host_path: bool,
+    allow_privileges: bool, timeline: str | None, verbose: bool, quiet: bool, image: str | None,
 ) -> int:  # fmt: skip
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
@@ -117,6 +121,7 @@ def run(
     Exit codes: the launcher's own (128+N if signal N ended it); 2 the input is wrong; 124 the job or its workers took
     too long; 126 and 127 the program cannot be run; 130 ended by Ctrl-C.
     """
+    from mpiboot.engines import directories
     from mpiboot.engines.run import RunOptions
     from mpiboot.engines.run import run as start
 
@@ -133,7 +138,7 @@ def run(
         raise click.UsageError("--namespace goes with --engine kubernetes; other engines have no namespaces")
     return start(RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
-        namespace,
+        namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir),
     ))  # fmt: skip
 
 

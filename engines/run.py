@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpiboot.engines import choose, request, stdin
+from mpiboot.engines.directories import Directories
 from mpiboot.engines.follow import JobFollower, Rules
 from mpiboot.engines.inbox import LAUNCHER, Inbox, Interrupted, signals_to
 from mpiboot.engines.output import Output
@@ -45,6 +46,7 @@ class RunOptions:
     allow_privileges: bool = False
     retries: int | None = None  # None: as the manifest has it, else 0
     namespace: str | None = None  # of a cluster; None: the manifest's, else the kubeconfig's
+    directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
 
 
 def run(options: RunOptions) -> int:
@@ -117,12 +119,30 @@ def _prepare(
     if api is None:
         from mpiboot.engines.local.engine import LocalEngine
 
+        if elsewhere := [mount for mount in options.directories.mounts if mount.source != mount.target]:
+            text = "processes of this machine see its files where they are"
+            raise UserError(f"--mount {elsewhere[0].source}:{elsewhere[0].target} needs containers; {text}")
         return LocalEngine(job, inbox, output, recorder, own_stdin), _rules(job, options.retries)
     from mpiboot.engines.docker.engine import DockerEngine
     from mpiboot.engines.docker.security import Allowed
 
     allowed = Allowed(options.allow_host_path, options.allow_privileges)
-    return DockerEngine(api, job, inbox, output, recorder, own_stdin, allowed), _rules(job, options.retries)
+    directories = _seen_by(api, options.directories, output)
+    return DockerEngine(api, job, inbox, output, recorder, own_stdin, allowed, directories), _rules(
+        job, options.retries
+    )
+
+
+def _seen_by(api: APIClient, directories: Directories, output: Output) -> Directories:
+    """Those that the engine's containers can have; a note on the working directory if it is not at its own path."""
+    from mpiboot.engines.docker import bind_mounts
+
+    if directories.workdir and not bind_mounts.is_here(api):
+        where = f"the engine at {api.base_url} may run on another machine"
+        directories = replace(directories, workdir=None, note=f"the job does not see the current directory: {where}")
+    if directories.note:
+        output.note(directories.note)
+    return directories
 
 
 def _on_cluster(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from docker.errors import APIError, NotFound
 
-from mpiboot.engines.docker import create, faults, labels, scale_request, streams, volumes, wait_gate
+from mpiboot.engines.directories import Directories
+from mpiboot.engines.docker import bind_mounts, create, faults, labels, scale_request, streams, volumes, wait_gate
 from mpiboot.engines.docker.addresses_file import AddressesFile
 from mpiboot.engines.docker.creations import Creations
 from mpiboot.engines.docker.labels import RunLabels
@@ -56,6 +57,7 @@ class DockerEngine:
     recorder: EventRecorder
     stdin: Stdin | None = None
     allowed: Allowed = Allowed()  # noqa: RUF009 (it is frozen)
+    directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
     _creations: Creations = field(default_factory=Creations)
     _specs: dict[str, ContainerSpec] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
@@ -158,7 +160,7 @@ class DockerEngine:
         machine = self.api.info()
         ignored: dict[str, set[str]] = {}
         for role, index, pod in local_plan.pods(plan):
-            spec, left_out = self._container_spec(pod, role, index, plan, int(machine["NCPU"]))
+            spec, left_out = self._container_spec(pod, role, index, plan, machine)
             if role == LAUNCHER:
                 spec = replace(spec, stdin=self.stdin is not None)
             if role == LAUNCHER and plan.arrangement.launch_mode != "in-place":
@@ -173,12 +175,19 @@ class DockerEngine:
             if spec.security.non_root and spec.security.user in {None, "0"} and image.runs_as_root:
                 raise UserError(f"{spec.name}: runAsNonRoot, but its image {image.name} runs as root; set runAsUser")
         local_plan.warn(self.output, plan, ignored, "a Docker engine")
+        if self.directories.workdir or self.directories.mounts:
+            for line in bind_mounts.other_owners(self._specs.values(), images, bind_mounts.caller(machine)):
+                self.output.note(line)
 
     def _container_spec(
-        self, pod: Mapping[str, Any], role: Role, index: int, plan: Plan, cpus: int
+        self, pod: Mapping[str, Any], role: Role, index: int, plan: Plan, machine: Mapping[str, Any]
     ) -> tuple[ContainerSpec, Sequence[str]]:
         given, main = objects.of_plan(plan), self.job.main_container
-        return container_spec(pod, role, index, given, self.allowed, main=main, machine_cpus=cpus)
+        cpus = int(machine["NCPU"])
+        spec, left_out = container_spec(pod, role, index, given, self.allowed, main=main, machine_cpus=cpus)
+        # Other images know the users in them, and no others.
+        user = bind_mounts.caller(machine) if spec.image in self._own_images else None
+        return bind_mounts.in_container(spec, self.directories, user), left_out
 
     def _create_all(self) -> None:
         """All there is, before anything starts. The launcher's name guards the job's name, so it comes first."""
@@ -269,10 +278,10 @@ class DockerEngine:
             self._add_workers(self._plan, range(before, workers))
 
     def _add_workers(self, plan: Plan, indexes: range) -> None:
-        cpus = int(self.api.info()["NCPU"])
+        machine = self.api.info()
         there = volumes.needed(self._specs.values())
         specs = {
-            process_name("worker", index): self._container_spec(plan.workers[index], "worker", index, plan, cpus)[0]
+            process_name("worker", index): self._container_spec(plan.workers[index], "worker", index, plan, machine)[0]
             for index in indexes
         }
         new = {key: volume for key, volume in volumes.needed(specs.values()).items() if key not in there}

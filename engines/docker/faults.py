@@ -57,6 +57,11 @@ def of_create(api: APIClient, spec: ContainerSpec) -> Iterator[None]:
     except APIError as error:
         if error.status_code == CONFLICT:
             raise _in_use(api, spec.name) from error
+        _, missing, path = str(error.explanation).partition("bind source path does not exist: ")
+        if missing:
+            text = f"the Docker engine finds no {path.strip()} on its machine"
+            why = "mpiboot itself runs in a container there, or --mount names a path that does not exist"
+            raise UserError(f"{text}: {why}; without the current directory: --no-workdir") from error
         raise UserError(f"the engine refuses the container {spec.name}: {error.explanation or error}") from error
 
 

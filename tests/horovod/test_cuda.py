@@ -55,7 +55,7 @@ def test_any_user_reduces_without_a_gpu_and_with_a_read_only_root(cuda: str, ins
 
 
 def test_two_workers_train_without_a_gpu(cuda: str, run: Callable[..., Trained]) -> None:
-    both = run("-n", "2", "--workers", "2", cuda, "--", "python", "torch/mnist.py", "--steps", "20")
+    both = run("-n", "2", "--workers", "2", cuda, "--", "python", "/examples/torch/mnist.py", "--steps", "20")
     assert set(both.sizes) == {2}
     assert both.losses[20] < both.losses[1]
 

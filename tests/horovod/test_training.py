@@ -32,7 +32,7 @@ print("rank", hvd.rank(), "of", hvd.size(), "on", *place, flush=True)
 
 @pytest.mark.parametrize("framework", ["torch", "tensorflow"])
 def test_two_workers_learn_what_one_does(image: Tag, run: Run, framework: str) -> None:
-    program = ["--", "python", f"{framework}/mnist.py", "--steps", "40"]
+    program = ["--", "python", f"/examples/{framework}/mnist.py", "--steps", "40"]
     alone = run("-n", "1", image(f"horovod-{framework}"), *program)
     both = run("-n", "2", "--workers", "2", image(f"horovod-{framework}"), *program)
     assert set(alone.sizes) == {1}
