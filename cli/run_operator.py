@@ -41,8 +41,7 @@ def operator(**values: str | int | bool) -> int:
 
     It runs until it gets SIGTERM or SIGINT. Example: mpiboot operator --kubeconfig ~/.kube/config.
 
-    Exit codes: 0 ended by a signal; 1 the cluster refuses what the operator needs; 2 the settings are wrong; 70 another
-    replica leads.
+    Exit codes: 0 ended by a signal; 1 the cluster refuses what the operator needs; 2 the settings are wrong.
     """
     from mpiboot.controller import logs
 

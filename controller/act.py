@@ -40,6 +40,7 @@ class RefusedError(TroubleError):
 
     def __init__(self, action: Action, error: ApiError) -> None:
         super().__init__(f"cannot {action}: {error}")
+        self.retry_after = error.retry_after
         if error.going_away:
             self.event = ""  # a namespace that is being deleted takes no events either
 

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.2  # seconds before the next list or watch; doubles up to LONGEST_PAUSE
 LONGEST_PAUSE = 15.0
+LEAST_CYCLE = 0.5  # seconds from one list or watch to the next: with a list before each watch that is 4 requests/s
 SHORT_WATCH = 1.0  # seconds; a watch that ends sooner and brought nothing counts as a failure
 REMEMBERED = 10_000  # deleted objects; an answer to a write of ours is late by seconds, not by thousands of deletions
 REMEMBERED_GONE = 10  # kept pods of a job that are gone: only the last one explains a failure
@@ -135,7 +136,10 @@ class Cache(Generic[V]):
         """List and watch until cancelled. After every failure of the network or of the server, try again."""
         pause = FIRST_PAUSE
         version = ""
+        cycle = -math.inf
         while True:
+            await asyncio.sleep(cycle + LEAST_CYCLE - time.monotonic())
+            cycle = time.monotonic()
             why, wanted = "", 0.0  # seconds that the server asks us to wait
             news, began = 0, math.inf
             try:
@@ -160,10 +164,11 @@ class Cache(Generic[V]):
                 if not why:
                     continue
             # One pause for every way in which a list or a watch ends: requests in a loop would harm a slow server.
-            delay = max(pause, wanted) * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load)
+            spread = random.uniform(0.75, 1.25)  # noqa: S311 (spreads load)
+            delay = max(pause * spread, wanted * max(spread, 1.0))
             log.warning("%s: %s; next try in %.1f s", self.kind.plural, why or "the watch ended at once", delay)
-            await asyncio.sleep(delay)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            woken = await self._api.outage.sleep(delay, least=wanted)
+            pause = FIRST_PAUSE if woken else min(pause * 2, LONGEST_PAUSE)
 
     def _take(self, change: str, found: Object) -> None:
         if change == "BOOKMARK":

@@ -28,6 +28,8 @@ COMPONENT = "mpi-job-controller"  # the name that users of mpi-operator filter b
 REMEMBERED = 4096  # events whose count may still grow; an older one that comes again is a new event
 SAME_AGAIN_AFTER = 60.0  # seconds in which the same event is not even counted
 LONGEST_WAIT = 1000  # events that wait to be sent; the operator drops more
+TRIES = 3
+PAUSE = 2.0  # seconds; by then the probe knows of an outage
 SHARE = 200  # of these for one namespace: it must not crowd out the events of others
 
 
@@ -112,11 +114,21 @@ class Recorder:
             self._waiting[namespace] -= 1
             if not self._waiting[namespace]:
                 del self._waiting[namespace]
+            await self._deliver(namespace, body)
+
+    async def _deliver(self, namespace: str, body: Object) -> None:
+        """Send one event. An outage of the API server delays it; any other failure may cost it after some tries."""
+        for left in reversed(range(TRIES)):
             try:
-                await self._send(namespace, body)
+                return await self._send(namespace, body)
             except (ApiError, UnreachableError) as error:
                 # A namespace that is being deleted takes no events.
-                log.info("%s: event %s not sent: %s", namespace, body["reason"], error)
+                if not left or (isinstance(error, ApiError) and not error.passing):
+                    log.info("%s: event %s not sent: %s", namespace, body["reason"], error)
+                    return None
+                await self._api.outage.sleep(PAUSE)
+                await self._api.outage.over()
+        return None
 
     async def _send(self, namespace: str, body: Object) -> None:
         if body["count"] > 1:

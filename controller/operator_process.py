@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -45,7 +46,6 @@ log = logging.getLogger(__name__)
 
 LEASE = "mpiboot-operator"
 OURS = f"{names.OPERATOR_LABEL}={names.OPERATOR}"  # a cluster has many other pods: these are not watched
-LOST = 70  # exit code when another replica leads, or could
 
 
 class Replica:
@@ -53,16 +53,22 @@ class Replica:
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api, self._settings = api, settings
+        identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        namespace = settings.lock_namespace or api.connection.namespace
+        # Hundreds of requests may wait for a slot. The lease is lost if its renewal waits behind them.
+        self._lease = Lease(api.apart(), namespace, LEASE, identity, settings.lease_seconds)
         self._metrics = Metrics()
         self._recorder = Recorder(api)
         self._queue = Queue(self._handle, settings.workers)
         self._caches = caches(api, settings.namespace, self._queue.add, self._unreadable)
         self._peers = preflight.Peers(api, settings.peer_leases.split(), self._all_again)
         self._urls = checkin_urls(settings, api.connection.server, api.connection.namespace)
+        # What changes objects stops with the lease, whatever the rest of this process does at that moment.
+        acting = api.fenced(self._lease.left) if settings.leader_election else api
         self._reconciler = Reconciler(
-            api,
+            acting,
             self._caches,
-            Reporter(api, self._caches.mpi_jobs, self._recorder, self._metrics),
+            Reporter(acting, self._caches.mpi_jobs, self._recorder, self._metrics),
             settings.for_jobs(self._urls),
             "ecdsa" if settings.key_type == "ecdsa" else "ed25519",
             self._show,
@@ -70,8 +76,7 @@ class Replica:
         self._checkins = CheckinServer(ClusterAuthority(api, self._caches.mpi_jobs, self._reconciler.view))
 
     async def run(self) -> int:
-        """Run until SIGTERM or SIGINT; the exit code. The process exits at once when another replica may lead."""
-        await preflight.check(self._api)
+        """Run until SIGTERM or SIGINT; the exit code."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -81,17 +86,32 @@ class Replica:
         if self._settings.checkin_port:
             await self._checkins.start(self._settings.listen, self._settings.checkin_port)
             log.info("check-in service at %s", " ".join(self._urls) or "no address that pods can reach")
+        serving, stopped = asyncio.create_task(self.serve()), asyncio.create_task(stop.wait())
         try:
-            async with asyncio.TaskGroup() as group:
-                work = [group.create_task(each, name=name) for name, each in self._tasks().items()]
-                await stop.wait()
+            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.is_set():
                 log.info("stopping")
-                for task in work:
-                    task.cancel()
+                serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
         finally:
+            stopped.cancel()
             await monitoring.close()
             await self._checkins.close()
         return 0
+
+    async def serve(self) -> None:
+        """Watch and work until cancelled. While the API server is away, wait for it."""
+        outage = self._api.outage
+        outage.listen(self._queue.wake)
+        probe = asyncio.create_task(outage.run(self._api.ready), name="probe")
+        try:
+            await preflight.check(self._api)
+            async with asyncio.TaskGroup() as group:
+                for name, each in self._tasks().items():
+                    group.create_task(each, name=name)
+        finally:
+            probe.cancel()
 
     def _tasks(self) -> dict[str, Coroutine[Any, Any, None]]:
         return {
@@ -117,21 +137,17 @@ class Replica:
         if not self._settings.leader_election:
             self._start_leading()
             return
-        identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        namespace = self._settings.lock_namespace or self._api.connection.namespace
-        # Hundreds of requests may wait for a slot. The lease is lost if its renewal waits behind them.
-        lease = Lease(self._api.apart(), namespace, LEASE, identity, self._settings.lease_seconds)
-        await lease.acquire()
-        self._start_leading()
-        try:
-            await lease.keep()
-        except asyncio.CancelledError:
+        while True:
+            await self._lease.acquire()
+            self._start_leading()
+            try:
+                await self._lease.keep()
+            except asyncio.CancelledError:
+                self._metrics.leader = False
+                await self._lease.release()
+                raise
+            # Caches and check-in go on, and this replica may lead again.
             self._metrics.leader = False
-            await lease.release()
-            raise
-        # Exit without clean-up: no request may reach the API server any more.
-        logging.shutdown()
-        os._exit(LOST)
 
     def _start_leading(self) -> None:
         log.info("leading")

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 OLDEST = (1, 29)  # the first with the CRD's validation rules and the Jobs' podReplacementPolicy on by default
 LOOK_EVERY = 5.0  # seconds between reads of the leases
 SAY_EVERY = 12  # looks
+LONGEST_PAUSE = 15.0  # seconds
 
 
 class ClusterError(UserError):
@@ -31,16 +32,36 @@ class ClusterError(UserError):
 
 
 async def check(api: Api) -> None:
-    """Raise ClusterError, with what to do, if the cluster does not fit."""
+    """Return when the cluster fits. Raise ClusterError, with what to do, if it does not.
+
+    An API server that is away comes back: the operator waits, because an exit would bring ever longer pauses.
+    """
+    pause = 1.0
+    while True:
+        try:
+            await _check(api)
+        except (ApiError, UnreachableError) as error:
+            wanted = 0.0
+            if isinstance(error, ApiError):
+                wanted = error.retry_after or 0.0
+                if not error.passing:
+                    text = f"the API server at {api.connection.server} refuses the request: {error}"
+                    raise ClusterError(text) from None
+            log.warning("the API server at %s does not answer: %s", api.connection.server, error)
+        else:
+            return
+        await api.outage.sleep(max(pause, wanted), least=wanted)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def _check(api: Api) -> None:
+    version = await api.send(Request("GET", "/version"))
     try:
-        version = await api.send(Request("GET", "/version"))
         found = await api.send(Request("GET", f"/apis/{kinds.MPI_JOB.api_version}"))
-    except UnreachableError as error:
-        raise ClusterError(f"the API server at {api.connection.server} does not answer: {error}") from None
     except ApiError as error:
         if error.not_found:
             raise ClusterError(no_crd()) from None
-        raise ClusterError(f"the API server at {api.connection.server} refuses the request: {error}") from None
+        raise
     if (fault := version_fault(version)) is not None:
         raise ClusterError(fault)
     if not any(resource["name"] == kinds.MPI_JOB.plural for resource in found["resources"]):
@@ -90,6 +111,7 @@ class Peers:
                 await watcher.look()
             except (ApiError, UnreachableError) as error:
                 log.debug("lease %s/%s: %s", watcher.namespace, watcher.name, error)
+                watcher.unread()
                 answered = answered and isinstance(error, ApiError) and error.status in {401, 403}
         before, self.holder = self.holder, next((self._name(each) for each in self._watchers if each.held), "")
         if before and not self.holder:

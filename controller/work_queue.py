@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.logs import JOB
-from mpiboot.kube.api_error import ApiError, TroubleError, UnreachableError
+from mpiboot.kube.api_error import ApiError, NotLeadingError, TroubleError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,6 +40,7 @@ class Queue:
         self._again: set[str] = set()  # added while running
         self._later: dict[str, asyncio.TimerHandle] = {}
         self._failures: dict[str, int] = {}
+        self._asked: dict[str, float] = {}  # seconds that the server asks us to wait
         self._rests: dict[str, asyncio.TimerHandle] = {}  # until when the queue does not handle a key
 
     def __len__(self) -> int:
@@ -66,6 +67,13 @@ class Queue:
         self._failures.pop(key, None)
         if timer := self._later.pop(key, None):
             timer.cancel()
+
+    def wake(self) -> None:
+        """Handle every key now that waits after a failure: an outage of the API server is over."""
+        for key in tuple(self._failures):
+            self._failures[key] = 0
+            if key in self._later:
+                self.add(key)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -105,7 +113,8 @@ class Queue:
                 after = await self._once(key)
             finally:
                 self._running.discard(key)
-            self._rest(key, min((time.thread_time() - busy) * (1 / SHARE - 1), LONGEST_REST))
+            rest = min((time.thread_time() - busy) * (1 / SHARE - 1), LONGEST_REST)
+            self._rest(key, max(rest, self._asked.pop(key, 0.0)))
             if key in self._again:
                 self._again.discard(key)
                 after = 0.0
@@ -118,9 +127,10 @@ class Queue:
         try:
             after = await self._handle(key)
         except ApiError as error:
-            if error.conflict:
-                return self._back_off(key, None)  # another client wrote in between; the watch brings the change
-            return self._back_off(key, error)
+            # After a conflict another client wrote in between; the watch brings the change.
+            return self._back_off(key, None if error.conflict else error)
+        except NotLeadingError:
+            return self._back_off(key, None)  # the lease is renewed by then, or the next leader works
         except (UnreachableError, TroubleError, TimeoutError) as error:
             return self._back_off(key, error)
         except Exception:
@@ -136,6 +146,8 @@ class Queue:
         self._failures[key] = failures + 1
         delay: float = min(FIRST_BACK_OFF * 2 ** min(failures, 20), LONGEST_BACK_OFF)
         delay *= random.uniform(0.75, 1.25)  # noqa: S311 (spreads load)
+        if wanted := getattr(error, "retry_after", None):
+            self._asked[key] = delay = max(delay, wanted)
         if error:
             log.warning("%s; next try in %.1f s", error, delay)
         return delay

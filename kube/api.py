@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import math
 import random
 import socket
 from dataclasses import dataclass
@@ -14,11 +15,19 @@ import aiohttp
 
 from mpiboot import __version__
 from mpiboot.kube import answers
-from mpiboot.kube.api_error import ApiError, TooLargeError, UnreachableError, from_answer, from_status
+from mpiboot.kube.api_error import (
+    ApiError,
+    NotLeadingError,
+    TooLargeError,
+    UnreachableError,
+    from_answer,
+    from_status,
+)
 from mpiboot.kube.kinds import MERGE
+from mpiboot.kube.outage import Outage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from mpiboot.kube.connection import Connection
     from mpiboot.kube.kinds import Kind
@@ -28,11 +37,13 @@ Object = dict[str, Any]
 THROTTLED_TRIES = 8  # then the caller's own back-off takes over
 PAGE = 500  # objects of one answer to a list, or fewer where they are large
 LARGEST_ANSWER = 16 * 2**20  # bytes; as objects they take five times as much memory
-WATCH_SECONDS = 240  # then the server ends a watch and we begin another
-REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30)
-# Longer than any watch lives: a connection silent for that long is dead.
-WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=WATCH_SECONDS + 60)
-LOST_AFTER = 30  # seconds without a sign of life of the other side of a watch or a log
+WATCH_SECONDS = 40  # then the server ends a watch, and we begin another one at the same version
+CONNECT_TIMEOUT = 5  # seconds; the kernel repeats its question after 1 and 3 s, and much later after that
+REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=CONNECT_TIMEOUT)
+# Longer than any watch lives: the other side is gone, even if a proxy in between keeps the connection.
+WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=WATCH_SECONDS + 15)
+PROBE_TIMEOUT = aiohttp.ClientTimeout(total=3)
+LOST_AFTER = 10  # seconds without a sign of life of the other side's kernel
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError, answers.NotJsonError)
 
 
@@ -57,6 +68,8 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(concurrency)
         self._tries = THROTTLED_TRIES
+        self._left: Callable[[], float] = lambda: math.inf
+        self.outage = Outage()
 
     def apart(self) -> Api:
         """This client, inside its `async with`, with one slot of its own: its requests wait behind no others.
@@ -66,6 +79,20 @@ class Api:
         other = copy.copy(self)
         other._slots, other._tries = asyncio.Semaphore(1), 1  # noqa: SLF001 (of the same class)
         return other
+
+    def fenced(self, left: Callable[[], float]) -> Api:
+        """This client, inside its `async with`, for `left()` seconds: no request begins or waits after that."""
+        other = copy.copy(self)
+        other._left = left  # noqa: SLF001 (of the same class)
+        return other
+
+    async def ready(self) -> bool:
+        """Whether the API server is there and says that it is ready. One that hides this counts as ready."""
+        try:
+            status, _ = await self.apart().exchange(Request("GET", "/readyz", timeout=PROBE_TIMEOUT))
+        except UnreachableError:
+            return False
+        return status < 500
 
     async def __aenter__(self) -> Api:
         tls = self.connection.tls
@@ -127,7 +154,7 @@ class Api:
 
     def watch(self, kind: Kind, namespace: str, version: str, **params: str) -> AsyncIterator[tuple[str, Object]]:
         """Changes after `version`, until the server ends the watch. ApiError of status 410 if it is too old."""
-        seconds = WATCH_SECONDS + random.randrange(30)  # noqa: S311 (spreads load)
+        seconds = WATCH_SECONDS - random.randrange(10)  # noqa: S311 (spreads load)
         more = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         return self.changes(Request("GET", kind.path(namespace), {**params, **more}, timeout=WATCH_TIMEOUT))
 
@@ -135,7 +162,6 @@ class Api:
         """What a watch brings, each change as its type and its object."""
         try:
             async with await self._answer(request) as answer:
-                _notice_loss(answer)
                 async for line in _lines(answer.content):
                     event = await answers.parsed(line)
                     change, found = event.get("type"), event.get("object")
@@ -145,6 +171,7 @@ class Api:
                         raise from_status(found)
                     yield change, found
         except NO_ANSWER as error:
+            self.outage.suspect()
             raise UnreachableError(f"watch of {request.path}: {_why(error)}") from error
 
     async def text(self, path: str, **params: str) -> AsyncIterator[bytes]:
@@ -152,7 +179,6 @@ class Api:
         request = Request("GET", path, params, timeout=aiohttp.ClientTimeout(total=None, sock_connect=30))
         try:
             async with await self._answer(request) as answer:
-                _notice_loss(answer)
                 async for chunk in answer.content.iter_any():
                     yield chunk
         except NO_ANSWER as error:
@@ -170,23 +196,33 @@ class Api:
         """The answer's object. Waits as the server says when it is throttled; nothing else is tried again here."""
         for attempt in range(self._tries):
             try:
-                async with self._slots, await self._answer(request) as answer:
+                async with self._fence(), self._slots, await self._answer(request) as answer:
                     return await answers.parsed(await _body(answer))
             except ApiError as error:
                 # A throttled request was refused before it did anything, so repeating it is safe.
                 if not error.throttled or attempt == self._tries - 1:
                     raise
-                await asyncio.sleep((error.retry_after or 1.0) * random.uniform(0.5, 1.5))  # noqa: S311 (spreads load)
+                await asyncio.sleep((error.retry_after or 1.0) * random.uniform(1.0, 1.5))  # noqa: S311 (spreads load)
             except NO_ANSWER as error:
+                self.outage.suspect()
                 unreachable = UnreachableError(f"{request.method} {request.path}: {_why(error)}")
                 unreachable.sent = not isinstance(error, aiohttp.ClientConnectorError)
                 raise unreachable from error
         raise AssertionError("the last try raises or returns")
 
+    def _fence(self) -> asyncio.Timeout:
+        """Ends a request with the time that is left for it."""
+        left = self._left()
+        if left <= 0:
+            raise NotLeadingError
+        return asyncio.timeout(None if left == math.inf else left)
+
     async def _answer(self, request: Request) -> aiohttp.ClientResponse:
         """The answer, if it is no refusal."""
         answer = await self._request(request)
         if answer.status >= 400:
+            if answer.status >= 500:
+                self.outage.suspect()
             async with answer:
                 raise from_answer(answer.status, await answer.read(), answer.headers.get("retry-after"))
         return answer
@@ -200,7 +236,9 @@ class Api:
         if request.body is not None:
             headers["content-type"] = request.form
             data = json.dumps(request.body, separators=(",", ":")).encode()
-        return await self._session.request(
+        if self._left() <= 0:  # this request waited for a slot, or the whole process was stopped meanwhile
+            raise NotLeadingError
+        answer = await self._session.request(
             request.method,
             self.connection.server + request.path,
             params=request.params,
@@ -209,6 +247,8 @@ class Api:
             proxy=self.connection.proxy,
             timeout=request.timeout,
         )
+        _notice_loss(answer)
+        return answer
 
 
 def _notice_loss(answer: aiohttp.ClientResponse) -> None:
@@ -218,8 +258,8 @@ def _notice_loss(answer: aiohttp.ClientResponse) -> None:
     if not found:
         return  # the whole answer has come already
     found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, LOST_AFTER // 3)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, LOST_AFTER // 6)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, LOST_AFTER // 3))
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, LOST_AFTER // 6))
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LOST_AFTER * 1000)
 

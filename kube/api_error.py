@@ -59,6 +59,15 @@ class UnreachableError(Exception):
     sent = True
 
 
+class NotLeadingError(UnreachableError):
+    """No request was sent: another replica may lead by now."""
+
+    sent = False
+
+    def __init__(self) -> None:
+        super().__init__("this replica does not lead")
+
+
 class TooLargeError(UnreachableError):
     """An answer that is larger than the client reads."""
 
@@ -70,6 +79,7 @@ class TroubleError(Exception):
     """
 
     event = ""
+    retry_after: float | None = None  # seconds that the server asks us to wait
 
 
 def from_status(status: Mapping[str, Any]) -> ApiError:

@@ -128,12 +128,19 @@ def _metric(operator: Operator) -> Any:  # noqa: ANN401
         return None
 
 
-def test_a_leader_that_loses_its_lease_exits(start_operator: Start, bare_world: World, only: tuple[str, ...]) -> None:
+def test_a_leader_that_loses_its_lease_follows_and_leads_again_when_it_is_free(
+    start_operator: Start, bare_world: World, only: tuple[str, ...]
+) -> None:
     operator = start_operator(*only)
     path = f"{LEASES.format(bare_world.namespace)}/mpiboot-operator"
     stolen = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}}
     bare_world.client.do("PATCH", path, stolen, "application/merge-patch+json")
-    assert operator.process.wait(PATIENCE) == 70
+    eventually("a follower", lambda: _metric(operator) == 0)
+    bare_world.submit()
+    holds(lambda: operator.process.poll() is None and not bare_world.workers(), 2)
+    bare_world.client.do("PATCH", path, {"spec": {"holderIdentity": ""}}, "application/merge-patch+json")
+    bare_world.started()
+    assert _metric(operator) == 1
 
 
 def test_the_operator_does_nothing_while_another_one_works(start_operator: Start, bare_world: World) -> None:

@@ -9,12 +9,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from mpiboot.controller.cache import Cache
+from mpiboot.kube import api as api_module
 from mpiboot.kube import kinds
-from mpiboot.kube.api import Api
+from mpiboot.kube.api import WATCH_TIMEOUT, Api
 from mpiboot.kube.api_error import ApiError, UnreachableError, from_answer, from_status
 from mpiboot.kube.connection import Connection
 from mpiboot.kube.projections import config_map_view
@@ -301,6 +303,37 @@ def test_watches_that_end_at_once_are_begun_again_with_growing_pauses() -> None:
         # At 0, 0.2, 0.6 and 1.4 s, or a quarter earlier.
         assert 2 <= len([each for each in asked if "watch" in each]) <= 6
         assert len([each for each in asked if "watch" not in each]) == 1
+
+    server.run(use)
+
+
+def test_watches_that_end_after_one_change_are_not_begun_again_at_once() -> None:
+    server = Scripted()
+    server.lists, server.ends_at_once = [([], 10)], True
+    server.watches = [[{"type": "ADDED", "object": config_map("a", 11)}] for _ in range(1000)]
+
+    async def use(api: Api, server: Scripted) -> None:
+        assert 2 <= len(await asked_within(api, server, 2.0)) <= 7
+
+    server.run(use)
+
+
+def test_a_watch_that_brings_nothing_for_longer_than_the_server_keeps_it_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As behind a proxy that keeps the connection when its server is gone."""
+    monkeypatch.setattr(api_module, "WATCH_TIMEOUT", aiohttp.ClientTimeout(total=None, sock_read=1))
+    assert WATCH_TIMEOUT.sock_read is not None
+    assert api_module.WATCH_SECONDS < WATCH_TIMEOUT.sock_read < 60
+    server = Scripted()
+    server.lists = [([], 10)]
+
+    async def use(api: Api, server: Scripted) -> None:
+        cache: Cache[ObjectView] = Cache(api, kinds.CONFIG_MAP, config_map_view, lambda _: None)
+        task = asyncio.create_task(cache.run())
+        while len([asked for asked in server.asked if "watch" in asked]) < 2:
+            await asyncio.sleep(0.05)
+        task.cancel()
 
     server.run(use)
 

@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.work_queue import LONGEST_REST, Queue
-from mpiboot.kube.api_error import ApiError, TroubleError
+from mpiboot.kube.api_error import ApiError, TroubleError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    import pytest
 
 PATIENCE = 60.0
 
@@ -208,3 +210,44 @@ def test_a_rest_is_not_ended_by_the_one_before_on_a_loop_that_was_held_up() -> N
 
     run(handle, use)
     assert begun[2] - ended[1] > 0.1
+
+
+def test_a_job_is_not_handled_again_before_the_server_wants_it_whatever_changes() -> None:
+    calls: list[float] = []
+
+    async def handle(_: str) -> None:
+        calls.append(time.monotonic())
+        if len(calls) == 1:
+            raise ApiError(429, "TooManyRequests", "later", retry_after=1.0)
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        while len(calls) < 2:
+            queue.add("a")
+            await asyncio.sleep(0.02)
+        assert calls[1] - calls[0] >= 0.99
+
+    run(handle, use)
+
+
+def test_the_end_of_an_outage_wakes_the_jobs_that_wait_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiboot.controller.work_queue.FIRST_BACK_OFF", 10 * PATIENCE)
+    monkeypatch.setattr("mpiboot.controller.work_queue.LONGEST_BACK_OFF", 10 * PATIENCE)
+    calls: list[str] = []
+
+    async def handle(key: str) -> None:
+        calls.append(key)
+        if len(calls) < 3:
+            raise UnreachableError("away")
+
+    async def use(queue: Queue) -> None:
+        queue.add("a")
+        queue.add("b")
+        while len(calls) < 2 or len(queue):
+            await asyncio.sleep(0.01)
+        queue.wake()
+        while len(calls) < 4:
+            await asyncio.sleep(0.01)
+        assert sorted(calls) == ["a", "a", "b", "b"]
+
+    run(handle, use)
