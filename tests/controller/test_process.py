@@ -14,7 +14,7 @@ from cluster import api, processes
 from cluster.fixtures import Kubernetes
 from cluster.home import Home
 
-from tests.controller.conftest import PATIENCE, REPOSITORY, Client, World, eventually, holds
+from tests.controller.conftest import REPOSITORY, Client, World, eventually, holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
