@@ -160,6 +160,8 @@ def _run_command(context: Context, ready: Ready) -> int:
     access.publish(run, ready.client, table.ready())
     for form in mpi.hostfile_forms():
         files.write(run.hostfile(form), hostfile.render(usable, form))
+    if usable and run.job_hostfile:
+        _write_job_hostfile(run.job_hostfile, hostfile.render(usable, mpi.SLOTS), context.log)
     setting = _setting(context, ready, usable)
     environ = environment.build(context.environ, setting, config.forward)
     words = config.command
@@ -193,6 +195,13 @@ def _usable(entries: tuple[Entry, ...], table: WorkerTable) -> list[Entry]:
     known = [entry for entry in entries if entry.name == own or entry.name in ready]
     listed = {entry.name for entry in known}
     return known + [Entry(worker.name, worker.slots) for worker in ready.values() if worker.name not in listed]
+
+
+def _write_job_hostfile(path: str, text: str, log: Log) -> None:
+    try:
+        files.write(path, text, 0o644)
+    except OSError as error:
+        log(f"cannot write {path}: {error.strerror}; deepspeed finds no hosts without -H $MPIBOOT_HOSTFILE")
 
 
 def _setting(context: Context, ready: Ready, usable: list[Entry]) -> environment.Setting:

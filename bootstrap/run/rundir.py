@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # The ssh that comes first in PATH in our images.
 IMAGE_SHIM = "/usr/lib/mpiboot/bin/ssh"
+# In our images /job/hostfile, where DeepSpeed looks for hosts, is a link to this file, which any user can write.
+JOB_HOSTFILE = "/tmp/mpiboot-hostfile"  # noqa: S108 (nothing reads it here)
 
 
 class RunDir(NamedTuple):
@@ -56,6 +58,11 @@ class RunDir(NamedTuple):
     def live(self) -> str:
         """Lines HOST:SLOTS of the workers that are ready now, for `discover_hosts.sh`."""
         return f"{self.path}/live-hosts"
+
+    @property
+    def job_hostfile(self) -> str:
+        """A hostfile with slots under a name that others know; empty outside of our images."""
+        return "" if self.temporary or not os.path.exists(IMAGE_SHIM) else JOB_HOSTFILE
 
     @property
     def bin(self) -> str:

@@ -184,6 +184,20 @@ def test_mpirun_works_in_a_shell_beside_the_launcher(pod: Pod) -> None:
     assert all(done.output.decode().splitlines().count(hostname(worker)) == 2 for worker in workers), done.output
 
 
+@pytest.mark.parametrize("pod", [("openmpi", ""), ("mpich", "")], indirect=True)
+def test_deepspeed_finds_its_hostfile_and_the_first_hosts_address(pod: Pod) -> None:
+    for number in (0, 1):
+        pod.start("worker", number, **HARDENED)
+    first = "pi-worker-0.pi.default.svc"
+    script = f"cat /job/hostfile; ssh -o PasswordAuthentication=no -p 22 {first} hostname && ssh {first} hostname -I"
+    launcher = pod.start("launcher", 5, "sh", "-c", script, **HARDENED)
+    assert launcher.wait(timeout=120)["StatusCode"] == 0, log(launcher)
+    hosts = [f"pi-worker-{number}.pi.default.svc slots=2" for number in (0, 1)]
+    said = [line.strip() for line in log(launcher).splitlines() if not line.startswith("mpiboot: ")]
+    assert said[:2] == hosts
+    assert said[-1] == pod.address(0)
+
+
 def test_process_1_forwards_signals_and_ends_at_once(pod: Pod) -> None:
     workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
     script = "mpirun -n 2 sh -c 'echo rank is here; exec sleep 600'; echo not reached"

@@ -133,6 +133,19 @@ def test_the_shim_beats_what_mpirun_and_horovodrun_pass(launcher: Launcher) -> N
     assert told["hostname"] == "10.9.8.6"
 
 
+@pytest.mark.parametrize(
+    "given", [("-p", "22"), ("-p22",), ("-o", "Port=22"), ("-oPort=22",), ("-o", "port 22"), ("-xp22",)]
+)
+def test_the_port_that_the_launch_knows_beats_one_that_a_program_passes(
+    launcher: Launcher, given: tuple[str, ...]
+) -> None:
+    assert launcher.shim(*given, "w1")["port"] == "2200"  # as the worker's address came with it
+    assert launcher.shim(*given, "pi-worker-0")["port"] == "2222"  # by the configuration's last lines
+    launcher.image.write_text("Port 2022\n")
+    assert launcher.shim(*given, "pi-worker-0")["port"] == "2022"  # as the image says
+    assert launcher.shim(*given, "example.org")["port"] == "22"  # not a worker
+
+
 def test_without_a_launch_the_shim_takes_the_key_that_it_can_read(launcher: Launcher, tmp_path: Path) -> None:
     keys = tmp_path / "mounted"
     (keys / "any-user").mkdir(parents=True)

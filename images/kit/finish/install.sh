@@ -6,5 +6,8 @@ mkdir -p /usr/lib/mpiboot/bin
 install -m 0755 /step/entrypoint /usr/lib/mpiboot/entrypoint
 if [ -f /package/mpiboot/ssh/shim.sh ]; then install -m 0755 /package/mpiboot/ssh/shim.sh /usr/lib/mpiboot/bin/ssh; fi
 install -m 0644 /step/nodelay.so /usr/lib/mpiboot/nodelay.so
+# Where DeepSpeed looks for hosts. The launcher writes the file; workers have none.
+mkdir -p /job
+[ -e /job/hostfile ] || ln -sfn /tmp/mpiboot-hostfile /job/hostfile
 sh /step/paths.sh
 tidy
