@@ -215,10 +215,21 @@ def _setting(context: Context, ready: Ready, usable: list[Entry]) -> environment
         given_hostfile=context.config.hostfile,
         live=run.live if context.config.elastic else "",
         interface=environment.interface_towards(first.endpoint.address) if first and first.endpoint else "",
+        first_address=_first_address(usable, ready.loop.table),
         ranks_a_host=str(slots.pop()) if len(slots) == 1 else "",
         root=os.geteuid() == 0,
         sets_forward_list=not (ready.mpi and ready.mpi.major in ready.mpi.runtime.no_list_beside_x),
     )
+
+
+def _first_address(usable: list[Entry], table: WorkerTable) -> str:
+    """The address at which the other hosts reach the first one, where mpirun starts rank 0."""
+    first = next((entry.name for entry in usable if entry.slots), "")
+    if first in table.workers:
+        endpoint = table.workers[first].endpoint
+        return endpoint.address if endpoint else first
+    towards = next((worker.endpoint.address for worker in table.ready() if worker.endpoint), "")
+    return (towards and environment.own_address(towards)) or ("127.0.0.1" if first else "")
 
 
 def _prepare_elastic(

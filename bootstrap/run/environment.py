@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import socket
 import struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 # Ranks always get these from the launcher, if they are set.
 LIBRARIES = "LD_LIBRARY_PATH"
-ALWAYS_FORWARDED = ("PATH", LIBRARIES)
+# What programs of torch read to find the host of rank 0 (init_method env://); mpirun itself says a rank's number.
+MASTER_ADDRESS, MASTER_PORT = "MASTER_ADDR", "MASTER_PORT"
+ALWAYS_FORWARDED = ("PATH", LIBRARIES, MASTER_ADDRESS, MASTER_PORT)
 
 
 class Setting(NamedTuple):
@@ -32,6 +35,7 @@ class Setting(NamedTuple):
     given_hostfile: str
     live: str
     interface: str
+    first_address: str  # at which others reach the first host
     ranks_a_host: str
     root: bool
     # Open MPI 4 ends with an error if `mpirun -x` meets the list of variables to forward. horovodrun always uses -x.
@@ -77,7 +81,7 @@ def with_shim_first(path: str, shim: str) -> str:
 
 
 def _ours(setting: Setting) -> dict[str, str]:
-    variables: dict[str, str] = {}
+    variables = {MASTER_ADDRESS: setting.first_address, MASTER_PORT: some_port() if setting.first_address else ""}
     for runtime in mpi.RUNTIMES:
         variables |= dict.fromkeys(runtime.hostfile_variables, setting.hostfiles.get(runtime.hostfile.name, ""))
         variables |= dict.fromkeys(runtime.ssh_variables, setting.shim)
@@ -89,6 +93,11 @@ def _ours(setting: Setting) -> dict[str, str]:
     return variables | (mpi.root_may_run() if setting.root else {})
 
 
+def some_port() -> str:
+    """A port below those that systems give to clients. Any: two jobs may share a host, and so its ports."""
+    return str(20000 + int.from_bytes(os.urandom(2), "big") % 10000)
+
+
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR
 
 
@@ -98,7 +107,7 @@ def interface_towards(address: str) -> str:
     Hydra sends its daemons this host's name to call back, which nothing resolves in the first seconds of a pod. With an
     interface it sends an address.
     """
-    own = _own_address(address)
+    own = own_address(address)
     if not own:
         return ""
     if ":" in own:
@@ -111,7 +120,8 @@ def interface_towards(address: str) -> str:
     return ""
 
 
-def _own_address(target: str) -> str:
+def own_address(target: str) -> str:
+    """This host's address in packets to that one; empty if there is no route."""
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:

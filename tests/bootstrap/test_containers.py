@@ -198,6 +198,24 @@ def test_deepspeed_finds_its_hostfile_and_the_first_hosts_address(pod: Pod) -> N
     assert said[-1] == pod.address(0)
 
 
+@pytest.mark.parametrize("pod", [("openmpi", ""), ("mpich", ""), ("intel", "")], indirect=True)
+def test_ranks_get_the_variables_of_torch(pod: Pod) -> None:
+    workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
+    words = "rank $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $(hostname) $MASTER_ADDR:$MASTER_PORT"
+    script = (
+        f"mpirun -n 4 rank-env sh -c 'echo \"{words}\"; sleep 0.5' && echo at $MASTER_ADDR:$MASTER_PORT; rank-env true"
+    )
+    launcher = pod.start("launcher", 5, "sh", "-c", script, **HARDENED)
+    assert launcher.wait(timeout=120)["StatusCode"] == 2, log(launcher)
+    lines = log(launcher).splitlines()
+    at = next(line.removeprefix("at ") for line in lines if line.startswith("at "))
+    assert at.startswith(f"{pod.address(0)}:2")
+    assert sorted(line for line in lines if line.startswith("rank ")) == [
+        f"rank {rank}/4 {rank % 2}/2 {hostname(workers[rank // 2])} {at}" for rank in range(4)
+    ]
+    assert "rank-env: not a rank of an mpirun; write: mpirun -n N rank-env true" in lines
+
+
 def test_process_1_forwards_signals_and_ends_at_once(pod: Pod) -> None:
     workers = [pod.start("worker", number, **HARDENED) for number in (0, 1)]
     script = "mpirun -n 2 sh -c 'echo rank is here; exec sleep 600'; echo not reached"

@@ -55,10 +55,13 @@ def test_a_single_object_and_a_whole_bucket_can_be_fetched(job: Job, store: Stor
         assert (launch.ends(), launch.stdout) == (0, "x" * 100), launch.stderr
 
 
-def test_what_cannot_be_fetched_ends_the_launch_with_74_before_anything_else(job: Job, store: Store,
-                                                                            tmp_path: Path) -> None:
-    for uri, reason in (("s3://bucket/nothing", "cannot fetch s3://bucket/nothing: the bucket has no object"),
-                        ("s3://no-such-bucket/x", "cannot fetch s3://no-such-bucket/x: An error occurred (No")):
+def test_what_cannot_be_fetched_ends_the_launch_with_74_before_anything_else(
+    job: Job, store: Store, tmp_path: Path
+) -> None:
+    for uri, reason in (
+        ("s3://bucket/nothing", "cannot fetch s3://bucket/nothing: the bucket has no object"),
+        ("s3://no-such-bucket/x", "cannot fetch s3://no-such-bucket/x: An error occurred (No"),
+    ):
         launch = job.launch("true", options=fetching(uri, tmp_path / "data", store))
         assert launch.ends() == 74
         assert reason in launch.stderr
@@ -85,8 +88,7 @@ def test_a_secret_without_a_key_is_one_line(job: Job, tmp_path: Path) -> None:
     launch = job.launch("true", options=(
         "--download-from", "s3://bucket/x", "--download-to", tmp_path, "--data-keys", tmp_path))  # fmt: skip
     assert launch.ends() == 74
-    assert launch.stderr == (
-        f"mpiboot: the S3 Secret (mounted at {tmp_path}) has no key AWS_ACCESS_KEY_ID; add it\n")
+    assert launch.stderr == (f"mpiboot: the S3 Secret (mounted at {tmp_path}) has no key AWS_ACCESS_KEY_ID; add it\n")
 
 
 def test_without_boto3_one_line_says_how_to_add_it(job: Job, tmp_path: Path) -> None:
@@ -102,8 +104,11 @@ def test_without_boto3_one_line_says_how_to_add_it(job: Job, tmp_path: Path) -> 
 
 def test_a_signal_ends_a_transfer(job: Job, misbehaving: Callable[..., Server], tmp_path: Path) -> None:
     silent = misbehaving(lambda connection: connection.recv(1 << 20) and connection.recv(1))
-    for name, value in {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "s3cret",
-                        "AWS_ENDPOINT_URL": f"http://{silent.address}:{silent.port}"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "me",
+        "AWS_SECRET_ACCESS_KEY": "s3cret",
+        "AWS_ENDPOINT_URL": f"http://{silent.address}:{silent.port}",
+    }.items():
         (tmp_path / name).write_text(value)
     launch = job.launch("true", options=(
         "--download-from", "s3://bucket/x", "--download-to", tmp_path / "data", "--data-keys", tmp_path))  # fmt: skip
@@ -124,8 +129,14 @@ def test_a_worker_has_its_data_before_ssh_listens_and_stores_its_own(job: Job, s
     store.put("shared/a", "for each")
     for index in (0, 1):
         here = tmp_path / f"worker-{index}"
-        pairs = {"DOWNLOAD_FROM": "s3://bucket/shared", "DOWNLOAD_TO": here, "DATA_KEYS": store.keys,
-                 "UPLOAD_FROM": here / "out", "UPLOAD_TO": f"s3://bucket/ends/worker-{index}", "LAUNCHER": "localhost"}
+        pairs = {
+            "DOWNLOAD_FROM": "s3://bucket/shared",
+            "DOWNLOAD_TO": here,
+            "DATA_KEYS": store.keys,
+            "UPLOAD_FROM": here / "out",
+            "UPLOAD_TO": f"s3://bucket/ends/worker-{index}",
+            "LAUNCHER": "localhost",
+        }
         env = {f"MPIBOOT_{name}": str(value) for name, value in pairs.items()}
         job.start(index, env={**env, "WHERE": str(here)})
         assert (here / "a").read_text() == "for each"

@@ -39,8 +39,9 @@ def absent(first: int, last: int) -> list[tuple[float, Presence]]:
         ([(0, ABSENT), (299, HERE), *absent(301, 400)], 331),
     ],
 )
-def test_a_launcher_is_given_up_only_for_a_clear_and_lasting_absence(checks: list[tuple[float, Presence]],
-                                                                     ends: float) -> None:
+def test_a_launcher_is_given_up_only_for_a_clear_and_lasting_absence(
+    checks: list[tuple[float, Presence]], ends: float
+) -> None:
     assert ends_at(*checks)[0] == ends
 
 

@@ -109,5 +109,3 @@ def test_a_launch_without_a_command_says_what_to_type(job: Job) -> None:
     launch = job.run("launch")
     assert launch.ends() == 2
     assert "no command to run; write it after the options: mpiboot launch" in launch.stderr
-
-

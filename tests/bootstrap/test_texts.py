@@ -139,7 +139,8 @@ def test_a_name_of_this_machine_is_looked_up() -> None:
 
 SETTING = environment.Setting(
     ssh_config="/run/ssh_config", shim="/run/bin/ssh", hostfiles={"slots": "/run/o", "colons": "/run/h"},
-    hostfile="/run/o", given_hostfile="/etc/mpi/hostfile", live="", interface="eth0", ranks_a_host="2", root=False,
+    hostfile="/run/o", given_hostfile="/etc/mpi/hostfile", live="", interface="eth0", first_address="10.0.0.7",
+    ranks_a_host="2", root=False,
 )  # fmt: skip
 
 
@@ -152,6 +153,16 @@ def test_every_mpi_gets_the_hostfile() -> None:
     for name in ("HYDRA_IFACE", "I_MPI_HYDRA_IFACE"):
         assert made[name] == "eth0"
     assert made["PATH"] == "/run/bin:/bin"
+
+
+def test_programs_of_torch_get_the_address_of_the_first_host_and_a_port() -> None:
+    made = environment.build({}, SETTING, ())
+    assert made["MASTER_ADDR"] == "10.0.0.7"
+    assert 20000 <= int(made["MASTER_PORT"]) < 30000
+    assert {"MASTER_ADDR", "MASTER_PORT"} <= set(made["OMPI_MCA_mca_base_env_list"].split(";"))
+    own = {"MASTER_ADDR": "10.1.1.1", "MASTER_PORT": "29500"}
+    assert own.items() <= environment.build(own, SETTING, ()).items()
+    assert "MASTER_PORT" not in environment.build({}, SETTING._replace(first_address=""), ())
 
 
 def test_no_mpi_makes_a_worker_log_in_to_another_one() -> None:
@@ -188,9 +199,10 @@ def test_no_list_keeps_users_of_open_mpi_4_from_minus_x_unless_it_was_asked_for(
     older = SETTING._replace(sets_forward_list=False)
     environ = {"PATH": "/bin", "LD_LIBRARY_PATH": "/l", "X": "1"}
     assert "OMPI_MCA_mca_base_env_list" not in environment.build(environ, older, ())
-    assert environment.build(environ, older, ("X",))["OMPI_MCA_mca_base_env_list"] == "X;PATH;LD_LIBRARY_PATH"
+    whole = "X;PATH;LD_LIBRARY_PATH;MASTER_ADDR;MASTER_PORT"
+    assert environment.build(environ, older, ("X",))["OMPI_MCA_mca_base_env_list"] == whole
     given = {**environ, "OMPI_MCA_mca_base_env_list": "X"}
-    assert environment.build(given, older, ())["OMPI_MCA_mca_base_env_list"] == "X;PATH;LD_LIBRARY_PATH"
+    assert environment.build(given, older, ())["OMPI_MCA_mca_base_env_list"] == whole
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_it_works_where_only_tmp_can_be_written(job: Job, program: Callable[[str
     program("unshare")
     # /proc keeps its own mount; pytest's directories are in /tmp.
     inner = 'mount --bind / /mnt 2>/dev/null; mount -o remount,bind,ro / && exec "$@"'
-    outer = f'mount --bind {job.directory} {job.directory} && {inner}'
+    outer = f"mount --bind {job.directory} {job.directory} && {inner}"
     prefix = ("unshare", "-m", "sh", "-c", outer, "sh")
     worker = job.run("worker", "--ssh-dir", job.keys.worker, "--listen", job.addresses[0], prefix=prefix)
     worker.says("SSH listens")

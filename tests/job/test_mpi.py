@@ -93,7 +93,7 @@ def test_a_launch_writes_its_hostfile_and_sets_its_variables() -> None:
     assert hostfile.render(entries, PROCS) == "a procs=2\nb procs=3\nc procs=4\n"
     setting = environment.Setting(
         ssh_config="/run/c", shim="/run/ssh", hostfiles={"procs": "/run/p"}, hostfile="/run/p", given_hostfile="",
-        live="", interface="eth0", ranks_a_host="2", root=True,
+        live="", interface="eth0", first_address="10.0.0.1", ranks_a_host="2", root=True,
     )  # fmt: skip
     made = environment.build({}, setting, ())
     assert {name: made[name] for name in made if name.startswith("MADEUP")} == {
