@@ -113,8 +113,8 @@ def push(matrix: Path | None, names: tuple[str, ...], registry: str, accel: str 
     from mpiboot.containers.client import connect
     from mpiboot.images.build.publish import push as push_all
 
-    for tag in push_all(connect(), _table(matrix), names, registry, accel):
-        click.echo(tag)
+    for one in push_all(connect(), _table(matrix), names, registry, accel):
+        click.echo(one.name)
 
 
 @images.command(epilog=EXIT_CODES)

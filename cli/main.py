@@ -26,6 +26,8 @@ MANIFESTS: Table = {
     "convert": ("mpiboot.cli.convert:convert", "Print a manifest of an older version as v2beta1."),
 }
 CLUSTER: Table = {
+    "install": ("mpiboot.cli.install:install", "Write what installs the operator from your registry."),
+    "bundle": ("mpiboot.cli.install:bundle", "Write images and manifests as one file, for an air-gapped cluster."),
     "status": ("mpiboot.cli.status:status", "Show the state of a job on a cluster."),
     "operator": ("mpiboot.cli.run_operator:operator", "Run the operator, which runs the MPIJobs of a cluster."),
 }

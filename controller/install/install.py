@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NAME = "mpiboot-operator"
 NAMESPACE = "mpi-operator"
 CHECKIN_SERVICE = "mpiboot-checkin"
+# No registry has this name: the manifests in deploy/ run where the image was loaded into the nodes. Kubernetes must not
+# look for it elsewhere, because what it would find under this name is another author's, and gets rights on Secrets.
 IMAGE = f"mpiboot/operator:{__version__}"
 LABELS = {"app.kubernetes.io/name": NAME}
 MONITORING, CHECKIN = 8080, 8081
@@ -92,6 +94,7 @@ def container() -> Object:
     return {
         "name": "operator",
         "image": IMAGE,
+        "imagePullPolicy": "Never",
         "args": ["mpiboot", "operator"],
         "env": [
             field("POD_NAME", "metadata.name"),

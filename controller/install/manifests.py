@@ -20,12 +20,18 @@ FILES: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 HEAD = "# Made by `make manifests` from controller/; edits here are lost.\n"
+LOADED = """\
+# The operator's image here is one that you build and load into the nodes: no registry has it, and Kubernetes does not
+# look for it (imagePullPolicy: Never). For a registry of yours, `mpiboot install --registry R` writes this file with
+# the names and digests of your images.
+"""
 
 
-def text(objects: list[dict[str, Any]]) -> str:
+def text(objects: list[dict[str, Any]], head: str = HEAD) -> str:
     import yaml
 
-    return HEAD + yaml.safe_dump_all(objects, sort_keys=False, width=120)
+    about = LOADED if any(each["kind"] == "Deployment" for each in objects) and head == HEAD else ""
+    return head + about + yaml.safe_dump_all(objects, sort_keys=False, width=120)
 
 
 def contents() -> Iterator[tuple[str, str]]:

@@ -73,7 +73,10 @@ def settings(given: ParameterValues) -> tuple[list[str], tuple[str, ...]]:
 def container(found: dict[str, Any], image: str, flags: list[str]) -> dict[str, Any]:
     """The operator's container. Workers report to the pod's address: this prototype has no Service."""
     env = [each for each in found["env"] if each["name"] != "MPIBOOT_OPERATOR_CHECKIN_SERVICE"]
-    return {**found, "image": image, "args": [*found["args"], *flags], "env": env}
+    made = {**found, "image": image, "args": [*found["args"], *flags], "env": env}
+    if image != IMAGE:
+        del made["imagePullPolicy"]
+    return made
 
 
 OPERATOR = Prototype(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.containers.client import docker_cli
 from mpiboot.images.build.base import last_line
@@ -35,6 +36,11 @@ def built_tags(
     return tuple(sorted(tags))
 
 
+def version_tag(tags: Sequence[str]) -> str:
+    """Of the tags of one image the one that names its version."""
+    return next((tag for tag in tags if not tag.endswith(":latest")), tags[0])
+
+
 def remote_tag(tag: str, registry: str) -> str:
     """The name of `tag` in a registry. It always contains `mpiboot`: the operator recognizes our images by that.
 
@@ -47,18 +53,43 @@ def remote_tag(tag: str, registry: str) -> str:
     return f"{registry}/{REPOSITORY}-{name}" if "/" in registry else f"{registry}/{REPOSITORY}/{name}"
 
 
+class Published(NamedTuple):
+    """An image in a registry. Its digest stays the same there, whatever its tag will name later."""
+
+    name: str
+    digest: str
+
+    @property
+    def pinned(self) -> str:
+        return f"{self.name}@{self.digest}" if self.digest else self.name
+
+
 def push(
     engine: docker.DockerClient, matrix: Matrix, names: Sequence[str], registry: str, accel: str | None = None
-) -> Iterator[str]:
+) -> Iterator[Published]:
     """Push each tag and yield it once the registry has it. The push uses the engine's own login."""
     for tag in built_tags(engine, matrix, names, accel):
         there = remote_tag(tag, registry)
         _run_or_fail([docker_cli(), "tag", tag, there], f"the engine did not tag {tag} as {there}")
         try:
-            _run_or_fail([docker_cli(), "push", "--quiet", there], f"the registry did not accept {there}")
+            done = _run_or_fail([docker_cli(), "push", there], f"the registry did not accept {there}")
         finally:
             subprocess.run([docker_cli(), "rmi", "--no-prune", there], capture_output=True, check=False)
-        yield there
+        digest = re.search(r"digest: (sha256:[0-9a-f]{64})", done.stdout)
+        yield Published(there, digest[1] if digest else "")
+
+
+def published(engine: docker.DockerClient, name: str) -> Published:
+    """What a registry has under this name. The engine asks the registry, with its own login."""
+    from docker.errors import DockerException
+
+    try:
+        found = engine.api.inspect_distribution(name)  # type: ignore[no-untyped-call]
+    except DockerException as error:
+        why = str(getattr(error, "explanation", None) or error).strip()
+        fix = "push it with --push, or leave digests out with --tags"
+        raise UserError(f"the registry does not show {name}: {last_line(why)}; {fix}") from error
+    return Published(name, str(found["Descriptor"]["digest"]))
 
 
 def load(
@@ -97,7 +128,8 @@ def _program(name: str) -> str:
     return path
 
 
-def _run_or_fail(command: Sequence[str], complaint: str) -> None:
+def _run_or_fail(command: Sequence[str], complaint: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"{complaint}: {last_line(done.stderr)}")
+    return done

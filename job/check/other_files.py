@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # What the Helm chart's values may hold. None: anything below it.
 VALUES: Mapping[str, Mapping[str, type] | None] = {
-    "image": {"repository": str, "tag": str, "pullPolicy": str},
+    "image": {"repository": str, "tag": str, "digest": str, "pullPolicy": str},
     "namespace": {"create": bool, "name": str},
     "serviceAccount": {"create": bool, "name": str, "annotations": dict},
     "replicaCount": None, "resources": None, "nodeSelector": None, "tolerations": None, "affinity": None,

@@ -1,4 +1,4 @@
-"""A registry just large enough for `docker push`: what is pushed is kept in memory, by digest and by tag."""
+"""A registry just large enough for push and pull: what is pushed is kept in memory, by digest and by tag."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Registry(ThreadingHTTPServer):
         self.blobs: dict[str, bytes] = {}
         self.uploads: dict[str, bytes] = {}
         self.manifests: dict[str, dict[str, Any]] = {}
+        self.documents: dict[str, bytes] = {}  # the same as bytes, by NAME/TAG and NAME/DIGEST
 
     @property
     def address(self) -> str:
@@ -41,6 +42,11 @@ def registry() -> Iterator[Registry]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def key(path: str) -> str:
+    """`/v2/NAME/manifests/TAG` as `NAME/TAG`."""
+    return re.sub("^/v2/|/manifests(?=/)", "", path)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -64,11 +70,25 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def do_GET(self) -> None:
-        self._answer(200 if self.path == "/v2/" else 404)
+        if self.path == "/v2/":
+            self._answer(200)
+            return
+        found = self.do_HEAD()
+        if found is not None:
+            self.wfile.write(found)
 
-    def do_HEAD(self) -> None:
-        blob = self.server.blobs.get(self.path.rsplit("/", 1)[1])
-        self._answer(404) if blob is None else self._answer(200, Content_Length=str(len(blob)))
+    def do_HEAD(self) -> bytes | None:
+        if "/manifests/" in self.path:
+            found = self.server.documents.get(key(self.path))
+            kind = json.loads(found)["mediaType"] if found else ""
+        else:
+            found, kind = self.server.blobs.get(self.path.rsplit("/", 1)[1]), "application/octet-stream"
+        if found is None:
+            self._answer(404)
+        else:
+            digest = f"sha256:{hashlib.sha256(found).hexdigest()}"
+            self._answer(200, Content_Length=str(len(found)), Content_Type=kind, Docker_Content_Digest=digest)
+        return found
 
     def do_POST(self) -> None:
         self._body()
@@ -84,8 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         path, _, query = self.path.partition("?")
         if "/manifests/" in path:
-            self.server.manifests[re.sub("^/v2/|/manifests(?=/)", "", path)] = json.loads(body)
-            self._answer(201, Docker_Content_Digest=f"sha256:{hashlib.sha256(body).hexdigest()}")
+            digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+            self.server.manifests[key(path)] = json.loads(body)
+            self.server.documents[key(path)] = self.server.documents[f"{key(path).rsplit('/', 1)[0]}/{digest}"] = body
+            self._answer(201, Docker_Content_Digest=digest)
             return
         content = self.server.uploads.pop(path) + body
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"

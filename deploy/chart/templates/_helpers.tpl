@@ -14,6 +14,10 @@
 {{- end }}
 {{- end }}
 
+{{- define "mpiboot.image" -}}
+{{- .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
 {{- define "mpiboot.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "mpiboot.fullname" .) .Values.serviceAccount.name }}

@@ -13,6 +13,7 @@ import yaml
 from cluster import versions
 
 from mpiboot import __version__
+from mpiboot.controller.install.install import IMAGE
 from tests.conftest import REPOSITORY, missing
 from tests.e2e.jobs import Jobs, one_on_each, pi, ranks
 from tests.systems.shell import Shell
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 CHART = REPOSITORY / "deploy" / "chart"
 VALUES: dict[str, Any] = {
-    "image": {"repository": "registry.example/team/operator", "tag": "v7", "pullPolicy": "Always"},
+    "image": {"repository": "registry.example/team/operator", "tag": "v7", "digest": f"sha256:{64 * '0'}",
+              "pullPolicy": "Always"},
     "namespace": {"create": True, "name": "machine-room"},
     "replicaCount": 3,
     "serviceAccount": {"create": True, "name": "conductor", "annotations": {"role": "mpi"}},
@@ -65,14 +67,13 @@ def render(helm: Path) -> Render:
     return lambda **values: {each["kind"]: each for each in template(helm, "metal", values)}
 
 
-# What differs on purpose: a release has names and a label of its own, and the chart's users choose image and pulling.
+# What differs on purpose: a release has names and a label of its own.
 OF_A_RELEASE = {
     "mpiboot-operator-checkin": "mpiboot-checkin",
     "mpiboot-operator-mpijobs-view": "mpiboot-mpijobs-view",
     "mpiboot-operator-mpijobs-edit": "mpiboot-mpijobs-edit",
-    "mpiboot/operator:latest": f"mpiboot/operator:{__version__}",
 }
-LEFT_OUT = ("app.kubernetes.io/instance", "imagePullPolicy")
+LEFT_OUT = ("app.kubernetes.io/instance",)
 
 
 def as_plain(found: Any) -> Any:  # noqa: ANN401
@@ -114,7 +115,8 @@ def test_every_value_is_rendered(render: Render) -> None:
     assert found["Namespace"]["metadata"]["name"] == "machine-room"
     assert {found[kind]["metadata"]["namespace"] for kind in ("Deployment", "Service", "ServiceAccount", "Role")} == {
         "machine-room"}
-    assert (main["image"], main["imagePullPolicy"]) == ("registry.example/team/operator:v7", "Always")
+    pinned = f"sha256:{64 * '0'}"
+    assert (main["image"], main["imagePullPolicy"]) == (f"registry.example/team/operator:v7@{pinned}", "Always")
     assert deployment["replicas"] == VALUES["replicaCount"]
     assert (account["name"], account["annotations"]) == ("conductor", {"role": "mpi"})
     assert pod["serviceAccountName"] == found["ClusterRoleBinding"]["subjects"][0]["name"] == "conductor"
@@ -133,7 +135,9 @@ def test_every_value_is_rendered(render: Render) -> None:
 def test_defaults_and_names(render: Render) -> None:
     found = render()
     assert found["Namespace"]["metadata"]["name"] == "mpi-operator"
-    assert found["Deployment"]["spec"]["template"]["spec"]["containers"][0]["image"] == "mpiboot/operator:latest"
+    main = found["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    # No registry has this name, so Kubernetes must not look for it.
+    assert (main["image"], main["imagePullPolicy"]) == (f"mpiboot/operator:{__version__}", "Never")
     assert found["Deployment"]["metadata"]["name"] == "metal-mpiboot-operator"
     assert render(nameOverride="x")["Deployment"]["metadata"]["name"] == "metal-x"
     assert render(fullnameOverride="y")["Deployment"]["metadata"]["name"] == "y"
@@ -146,9 +150,9 @@ def release(helm: Path, cluster: Cluster, docker_engine: docker.DockerClient, na
             tmp_path: Path) -> Iterator[Jobs]:
     """The chart as a user installs it, for one namespace of jobs, and for the namespace of a test's own."""
     assert helm.exists()
-    if not docker_engine.images.list("mpiboot/operator:latest"):
-        missing("the image mpiboot/operator:latest", "make images NAMES=operator")
-    cluster.load("mpiboot/operator:latest")
+    if not docker_engine.images.list(IMAGE):
+        missing(f"the image {IMAGE}", "make images NAMES=operator")
+    cluster.load(IMAGE)
     name = f"d-{uuid.uuid4().hex[:6]}"
     shell = Shell(cluster, namespace, tmp_path)
     # Other operators' Leases are of the whole cluster, and this one is for a single namespace.
