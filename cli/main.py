@@ -15,6 +15,7 @@ from mpiboot.job.printable import printable
 # name -> where it lives, what it does. The tables keep `mpiboot --help` from importing docker and the rest.
 RUN: Table = {
     "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine or on a cluster."),
+    "cc": ("mpiboot.cli.cc:cc", "Compile an MPI program of the current directory."),
     "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
     "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
     "scale": ("mpiboot.cli.scale:scale", "Give a running elastic job more or fewer workers."),

@@ -75,7 +75,8 @@ def _mpirun_s(word: str) -> str:
 
 
 @click.command(cls=WithCommand)
-@click.option("-f", "--file", "manifest", metavar="FILE", help="Manifest of an MPIJob; - reads stdin.")
+@click.option("-f", "--file", "manifest", metavar="FILE",
+              help="Manifest of an MPIJob; - reads stdin. A name like job.yaml needs no -f.")  # fmt: skip
 @click.option("-n", "--processes", type=int, metavar="N",
               help="Number of ranks; also -np.  [default: one for each slot]")  # fmt: skip
 @click.option("--workers", type=int, default=1, show_default=True, metavar="N", help="Number of workers.")
@@ -115,7 +116,7 @@ def run(
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
     Either a program in an image: mpiboot run -n 4 --workers 2 IMAGE -- ./program args < input; rank 0 gets this
-    command's stdin. Or a manifest: mpiboot run -f job.yaml. With --engine local the program is this machine's, and
+    command's stdin. Or a manifest: mpiboot run job.yaml. With --engine local the program is this machine's, and
     IMAGE may be left out.
 
     Exit codes: the launcher's own (128+N if signal N ended it); 2 the input is wrong; 124 the job or its workers took
@@ -127,10 +128,13 @@ def run(
 
     words = ctx.meta.get(COMMAND)
     program = None
+    of_a_program = OF_A_PROGRAM
+    if manifest is None and image and image.endswith(MANIFESTS):
+        manifest, of_a_program = image, tuple(name for name in OF_A_PROGRAM if name != "image")
     if manifest is None:
         program = _program(image, words, processes, workers, slots, env, mpi, ssh_dir, name)
-    elif given := [*_given(ctx, OF_A_PROGRAM), *(["the program"] if words is not None else [])]:
-        raise click.UsageError(f"-f brings the whole job: leave out {' and '.join(given)}")
+    elif given := [*_given(ctx, of_a_program), *(["the program"] if words is not None else [])]:
+        raise click.UsageError(f"a manifest brings the whole job: leave out {' and '.join(given)}")
     if engine == "kubernetes":
         if given := _given(ctx, OF_THIS_MACHINE):
             raise click.UsageError(f"{' and '.join(given)}: not with --engine kubernetes; leave it out")
@@ -171,8 +175,6 @@ def _program(
 
 
 def _what_to_run(image: str | None) -> str:
-    if image and image.endswith(MANIFESTS):
-        return f"say -f before a manifest: mpiboot run -f {shlex.quote(image)}"
     if image and is_program(image):
         return f"put -- before the program, and an image before that: mpiboot run IMAGE -- {shlex.quote(image)}"
     if image:

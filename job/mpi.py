@@ -45,6 +45,7 @@ class Runtime(NamedTuple):
     daemons: Mapping[int, tuple[str, ...]]  # what mpirun starts on each host: from that major release on
     hostfile: HostfileForm
     hostfile_option: str  # of mpirun
+    fortran: str = "mpifort"  # the compiler wrapper; empty: the images have none
     v1alpha2: str = ""  # spec.mpiDistribution, where it is not the name
     image_words: tuple[str, ...] = ()  # what the name of an image holds that has this runtime
     fills_slots: bool = False  # without -n mpirun starts a rank in each slot, not one in all
@@ -117,6 +118,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         daemons={0: ("hydra_bstrap_proxy", "hydra_pmi_proxy")},
         hostfile=COLONS,
         hostfile_option="-f",
+        fortran="mpif90",
         v1alpha2="IntelMPI",
         image_words=("intel", "impi", "oneapi"),
         hostfile_variables=("I_MPI_HYDRA_HOST_FILE",),
@@ -137,6 +139,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         daemons={0: ("hydra_pmi_proxy",)},
         hostfile=COLONS,
         hostfile_option="-f",
+        fortran="",  # its wheel has neither wrapper nor library
         image_words=("mpich",),
         hostfile_variables=("HYDRA_HOST_FILE",),
         ssh_variables=("HYDRA_LAUNCHER_EXEC",),

@@ -257,3 +257,9 @@ def commands(parent: int) -> list[tuple[int, str]]:
             if int(fields[1]) == parent:
                 found.append((int(entry.name), command))
     return found
+
+
+def test_a_manifest_needs_no_option(
+    run: Callable[..., subprocess.CompletedProcess[str]], manifest: Callable[..., str]
+) -> None:
+    assert run("-q", manifest("echo ran")).stdout == "ran\n"
