@@ -68,7 +68,7 @@ def cc(ctx: click.Context, image: str, engine: str | None) -> int:
 
 
 def _docker(*, required: bool) -> APIClient | None:
-    from mpiboot.containers.client import NoEngineError
+    from mpiboot.containers.endpoint import NoEngineError
     from mpiboot.engines.docker import client
     from mpiboot.engines.local import tools
 

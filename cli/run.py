@@ -18,7 +18,7 @@ COMMAND = "mpiboot.command"
 # mpirun's spellings of -n.
 RANKS = {"-np", "--np"}
 # A manifest says these itself.
-OF_A_PROGRAM = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
+OF_A_PROGRAM: tuple[str, ...] = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
 # Only an engine of this machine has these.
 OF_THIS_MACHINE = ("retries", "timeline", "verbose", "mounts", "allow_host_path", "allow_privileges")
 MANIFESTS = (".yaml", ".yml", ".json")
