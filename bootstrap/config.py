@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.job.errors import UserError
-from mpiboot.job.values import natural
+from mpiboot.job.values import exit_codes, natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,9 @@ class BootConfig(NamedTuple):
     verify_hosts: bool
     user: str
     forward: tuple[str, ...]
+    restarts: int
+    final_codes: frozenset[int]
+    lost_worker_timeout: float
     strict_placement: bool
     checkin: CheckIn | None
     events: str
@@ -95,6 +98,9 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
         verify_hosts=values["host_keys"] == "verify",
         user=_user(values["user"], problems),
         forward=tuple(values.get("forward_env", "").replace(",", " ").split()),
+        restarts=_whole(values.get("restarts", "0"), "--restarts", "restarts", problems),
+        final_codes=_codes(values.get("final_codes", ""), problems),
+        lost_worker_timeout=_seconds(values.get("lost_worker_timeout", "0"), "--lost-worker-timeout", problems),
         strict_placement=_switch(values.get("strict_placement", "")),
         checkin=_checkin(environ, problems),
         events=environ.get("MPIBOOT_EVENTS", ""),
@@ -171,6 +177,13 @@ def _whole(text: str, what: str, unit: str, problems: list[str]) -> int:
     else:
         return value
     return 0
+
+
+def _codes(text: str, problems: list[str]) -> frozenset[int]:
+    codes = exit_codes(text)
+    if codes is None:
+        problems.append(f"--final-codes must be exit codes from 1 to 255, like 2,64-78, is {_shown(text)}")
+    return codes or frozenset()
 
 
 def _index(environ: Mapping[str, str], problems: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import exit_codes, files
@@ -14,6 +15,7 @@ from mpiboot.bootstrap.run import access, environment, hostfile, mpirun, placeme
 from mpiboot.bootstrap.wait import wait as waiting
 from mpiboot.job import mpi
 from mpiboot.job.errors import UserError
+from mpiboot.ssh.server import ATTEMPT_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +60,17 @@ class Ready(NamedTuple):
         return self.mpi.runtime if self.mpi else mpi.DEFAULT
 
 
+class Attempt(NamedTuple):
+    """One run of the command. `final`: why another one would not help; empty if it may."""
+
+    code: int
+    last_line: str
+    seconds: float
+    final: str
+    words: Sequence[str]
+    environ: Mapping[str, str]
+
+
 def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
     """Waits for the workers, runs the command, ends what it left behind. Returns the launcher's exit code."""
     if not config.command:
@@ -68,7 +81,7 @@ def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
         _fetch_data(context)
         ready = _wait(context)
         try:
-            code = _store_data(context, _run_command(context, ready))
+            code = _store_data(context, _run(context, ready))
             if config.end_workers:
                 _end_workers(context, ready)
             return code
@@ -151,19 +164,43 @@ def _start_loop(
     return loop
 
 
-def _run_command(context: Context, ready: Ready) -> int:
+def _run(context: Context, ready: Ready) -> int:
+    """Runs the command, and again if it fails, as often as --restarts allows. Returns its last exit code."""
+    attempt = _run_command(context, ready, 1)
+    if context.config.restarts and attempt.code:
+        from mpiboot.bootstrap.run.attempts import Attempts, Ended
+
+        attempts = Attempts(context.config.restarts, context.config.final_codes)
+        while attempt.code:
+            verdict = attempts.ended(Ended(attempt.code, attempt.last_line, attempt.seconds, attempt.final))
+            if not verdict.again:
+                return _clean_up(context, ready, attempt, verdict.text)
+            context.log(verdict.text)
+            missing = _make_ready_again(context, ready, attempt, verdict.pause)
+            if missing:
+                return _report_causes(context, attempt, attempt.last_line, missing)
+            attempt = _run_command(context, ready, attempts.number)
+        context.log(f"attempt {attempts.number} of {attempts.most} succeeded")
+    elif attempt.code:
+        return _clean_up(context, ready, attempt, attempt.last_line)
+    return attempt.code
+
+
+def _run_command(context: Context, ready: Ready, number: int) -> Attempt:
     from mpiboot.bootstrap.run.command import Command
     from mpiboot.bootstrap.run.supervise import Supervision
 
     config, run, table = context.config, context.run, ready.loop.table
     usable = _usable(ready.entries, table)
-    access.publish(run, ready.client, table.ready())
+    client = ready.client._replace(attempt=number)
+    access.publish(run, client, table.ready())
     for form in mpi.hostfile_forms():
         files.write(run.hostfile(form), hostfile.render(usable, form))
     if usable and run.job_hostfile:
         _write_job_hostfile(run.job_hostfile, hostfile.render(usable, mpi.SLOTS), context.log)
     setting = _setting(context, ready, usable)
-    environ = environment.build(context.environ, setting, config.forward)
+    given = {**context.environ, ATTEMPT_VARIABLE: str(number)}
+    environ = environment.build(given, setting, config.forward)
     words = config.command
     if config.size:
         words, environ = _prepare_elastic(context, table, environ, setting.interface)
@@ -173,19 +210,24 @@ def _run_command(context: Context, ready: Ready) -> int:
         from mpiboot.bootstrap.elastic.live_hosts import LiveHosts
         from mpiboot.bootstrap.run.diagnosis import key_check_with
 
-        live = LiveHosts(table, run, ready.client, context.log)
+        live = LiveHosts(table, run, client, context.log)
         # Checked only now: the start would wait for it. The next probe checks the keys of the first workers.
         ready.loop.key_check = key_check_with(ready.client, within=5.0)
-    supervision = Supervision(config, table, run, slots, context.log, live)
+    supervision = Supervision(config, table, run, slots, context.log, live, ready.ports.of)
     context.mark("exec")
+    began = time.monotonic()
     command = Command(words, environ, ready.loop, context.signals)
     outcome = command.run(lambda now: supervision.check(command, now))
+    supervision.close()
     context.mark("exit", code=outcome.code)
     if not supervision.warned:
         outcome = _check_placement(context, ready, slots, outcome)
-    if outcome.code:
-        _clean_up(context, ready, words, environ, outcome)
-    return outcome.code
+    outcome = _check_workers(context, ready, outcome)
+    last_line = outcome.cause or exit_codes.of_command(config.command, outcome.code, outcome.signal)
+    final = "a signal asked the launcher to end" if outcome.asked else ""
+    if outcome.final:
+        final = "a restart would not change that"
+    return Attempt(outcome.code, last_line, time.monotonic() - began, final, words, environ)
 
 
 def _usable(entries: tuple[Entry, ...], table: WorkerTable) -> list[Entry]:
@@ -254,27 +296,77 @@ def _check_placement(context: Context, ready: Ready, slots: placement.Slots, out
     if not wrong:
         return outcome
     if context.config.strict_placement:
-        return outcome._replace(code=exit_codes.ENDED_BY_US, cause=f"{wrong}; --strict-placement makes this a failure")
+        cause = f"{wrong}; --strict-placement makes this a failure"
+        return outcome._replace(code=exit_codes.ENDED_BY_US, cause=cause, final=True)
     context.log(f"WARNING: {wrong}")
     return outcome
 
 
-def _clean_up(
-    context: Context, ready: Ready, words: Sequence[str], environ: Mapping[str, str], outcome: Outcome
-) -> None:
-    """After a failure: logs the last line, ends the job on the workers, and logs what was wrong with them."""
-    from mpiboot.bootstrap.process import termination
-    from mpiboot.bootstrap.run.diagnosis import Failed, after_failure
+def _check_workers(context: Context, ready: Ready, outcome: Outcome) -> Outcome:
+    """Checks a success of an mpirun that may exit with 0 though a worker was lost."""
+    hides = ready.mpi and ready.mpi.major in ready.mpi.runtime.hides_lost_hosts
+    if outcome.code or context.config.elastic or not hides:
+        return outcome
+    from mpiboot.bootstrap.run import diagnosis, life_signs
 
-    last = outcome.cause or exit_codes.of_command(context.config.command, outcome.code, outcome.signal)
-    context.log(last)
-    termination.write(last)
-    failed = Failed(words, environ)
-    causes = after_failure(failed, context.run, ready.client, ready.loop.table, ready.ports, context.signals)
+    workers = diagnosis.contacted(context.run, ready.loop.table).values()
+    lost = life_signs.absent(workers, ready.ports.of, within=5.0)
+    if not lost:
+        return outcome
+    cause = f"worker {lost[0].name} was lost while the job ran, though mpirun exited with code 0"
+    return outcome._replace(code=exit_codes.ENDED_BY_US, cause=cause)
+
+
+def _clean_up(context: Context, ready: Ready, attempt: Attempt, last_line: str) -> int:
+    """After the last failure: logs it, ends the job on the workers, and logs what was wrong with them."""
+    from mpiboot.bootstrap.process import termination
+    from mpiboot.bootstrap.run.diagnosis import after_failure
+
+    context.log(last_line)
+    termination.write(last_line)
+    table = ready.loop.table
+    causes = after_failure(attempt, context.run, ready.client, table, ready.ports, context.signals)
+    return _report_causes(context, attempt, last_line, causes)
+
+
+def _report_causes(context: Context, attempt: Attempt, last_line: str, causes: Sequence[str]) -> int:
+    from mpiboot.bootstrap.process import termination
+
     for cause in causes:
         context.log(cause)
     if causes:
-        termination.write("\n".join([last, *causes]))
+        termination.write("\n".join([last_line, *causes]))
+    return attempt.code
+
+
+def _make_ready_again(context: Context, ready: Ready, attempt: Attempt, pause: float) -> list[str]:
+    """Ends what the attempt left on the workers, and waits until all of them are ready for the next one.
+
+    Returns messages about programs that a worker cannot run: then no further attempt can succeed.
+    """
+    from mpiboot.bootstrap.run import diagnosis
+    from mpiboot.bootstrap.run.cleaning import Cleaning
+    from mpiboot.bootstrap.run.cleanup import Launched
+
+    loop, config = ready.loop, context.config
+    left = diagnosis.leftovers(attempt, context.run, loop.table)
+    launched = Launched(context.run.ssh_config, ready.client.launch)
+    cleaning = Cleaning(
+        left,
+        loop.table,
+        launched,
+        attempt.environ,
+        publish=lambda: access.publish(context.run, ready.client, loop.table.workers.values()),
+        not_before=time.monotonic() + pause,
+        limit=config.init_timeout,
+    )
+    loop.table.begin_again(time.monotonic())
+    loop.probes = True
+    try:
+        waiting.until_ready(loop, config, context.signals, context.mark, context.log, cleaning)
+    finally:
+        cleaning.close()
+    return diagnosis.missing_programs(left.programs, cleaning.codes)
 
 
 def _store_data(context: Context, code: int) -> int:

@@ -64,6 +64,13 @@ OPTIONS = (
     Option("--forward-env", "MPIBOOT_FORWARD_ENV", "NAMES", "",
            "Environment variables to pass to every rank, separated by commas or blanks; 'NCCL_*' stands for all that "
            "begin with NCCL_.", ("launch",)),
+    Option("--restarts", "MPIBOOT_RESTARTS", "N", "0",
+           "How often to run the command again on the same workers after it has failed.", ("launch",)),
+    Option("--final-codes", "MPIBOOT_FINAL_CODES", "CODES", "",
+           "Exit codes after which the command does not run again, like 2,64-78.", ("launch",)),
+    Option("--lost-worker-timeout", "MPIBOOT_LOST_WORKER_TIMEOUT", "SECONDS", "40",
+           "End the command when no packet has come from a worker for this long; 0: never. Elastic jobs have other "
+           "rules.", ("launch",)),
     Option("--strict-placement", "MPIBOOT_STRICT_PLACEMENT", "", "",
            "End the job if all its ranks run on the launcher although other hosts have slots. Default: only warn.",
            ("launch",)),

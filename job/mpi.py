@@ -66,6 +66,7 @@ class Runtime(NamedTuple):
     flat_up_to: int | None = None  # with so many hosts it does so anyhow; None: with any number
     forward_list: str = ""  # the variable that names the variables for ranks; empty: ranks get all of them
     no_list_beside_x: tuple[int, ...] = ()  # major releases whose `mpirun -x` fails where that list is set
+    hides_lost_hosts: tuple[int, ...] = ()  # major releases that may exit with 0 though a host was lost
     # The operator for v2beta1 set these whatever a template says. The others give way to a template.
     fixed: tuple[str, ...] = ()
 
@@ -106,6 +107,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         flat_up_to=64,
         forward_list="OMPI_MCA_mca_base_env_list",
         no_list_beside_x=(4,),
+        # "PRTE has lost communication with a remote daemon", and exit code 0 in every second case (5.0.11).
+        hides_lost_hosts=(5,),
         fixed=(
             "OMPI_MCA_orte_keep_fqdn_hostnames", "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_args",
             "OMPI_MCA_orte_set_default_slots",

@@ -30,6 +30,18 @@ def natural(text: str) -> int | None:
     return int(text) if len(text) <= LONGEST_NUMBER and text.isascii() and text.isdigit() else None
 
 
+def exit_codes(text: str) -> frozenset[int] | None:
+    """The exit codes in a text like `2,64-78`; None if it names others than 1 to 255."""
+    found: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, dash, last = part.partition("-")
+        low, high = natural(first), natural(last if dash else first)
+        if low is None or high is None or not 1 <= low <= high <= 255:
+            return None
+        found.update(range(low, high + 1))
+    return frozenset(found)
+
+
 def is_plain(value: Json) -> bool:
     """Whether a value is neither a list nor a mapping."""
     return not isinstance(value, (dict, list))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpiboot.ssh.server import LAUNCH_VARIABLE
+from mpiboot.ssh.server import ATTEMPT_VARIABLE, LAUNCH_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,6 +41,7 @@ class Client(NamedTuple):
     launch: str
     includes: tuple[str, ...]
     keep_alive: bool = False
+    attempt: int = 1
 
 
 class Effective(NamedTuple):
@@ -111,7 +112,7 @@ def _for_all(client: Client) -> Iterable[str]:
     yield f"  ConnectionAttempts {2 if client.keep_alive else 3}"
     yield "  LogLevel ERROR"
     if client.launch:
-        yield f"  SetEnv {LAUNCH_VARIABLE}={client.launch}"
+        yield f"  SetEnv {LAUNCH_VARIABLE}={client.launch} {ATTEMPT_VARIABLE}={client.attempt}"
     if client.keep_alive:
         # A worker whose network is cut must be noticed within seconds where the job can go on without it.
         yield "  ServerAliveInterval 3"

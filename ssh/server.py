@@ -20,6 +20,8 @@ NOT_FOR_RANKS_PREFIXES = ("SSH_", "DBUS_", "XDG_")
 
 # By this variable a launcher finds what it started here, and nothing else, when it cleans up.
 LAUNCH_VARIABLE = "MPIBOOT_LAUNCH"
+# The number of the attempt, for ranks: not every mpirun passes the launcher's environment on.
+ATTEMPT_VARIABLE = "MPIBOOT_ATTEMPT"
 # By this one it finds the worker itself, where it is to end the worker.
 WORKER_VARIABLE = "MPIBOOT_WORKER"
 
@@ -65,7 +67,7 @@ def configuration(server: Server) -> str:
         f"AuthorizedKeysFile {_quoted(server.authorized_keys)}",
         *SETTINGS,
         "Subsystem sftp internal-sftp",
-        f"AcceptEnv {LAUNCH_VARIABLE} LANG LC_*",
+        f"AcceptEnv {LAUNCH_VARIABLE} {ATTEMPT_VARIABLE} LANG LC_*",
     ]
     if server.knows_penalties:
         lines.append("PerSourcePenalties no")  # else sshd locks out launchers that probe it

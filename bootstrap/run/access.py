@@ -108,6 +108,11 @@ class Ports:
         effective = self._known.get(self.group(name))
         return effective.port if effective else None
 
+    def of(self, worker: Worker) -> int:
+        """The port of a worker's sshd. May take as long as `effective` where no source of addresses names it."""
+        named = worker.endpoint.port if worker.endpoint else None
+        return named or self.effective(worker.name).port
+
     def group(self, name: str) -> str:
         """Names of the same group share one result."""
         return name if self._each else ""

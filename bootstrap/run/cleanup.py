@@ -23,14 +23,19 @@ SSH_FAILED = 255
 # the 30 s that Kubernetes gives a pod to end.
 _MAY_TAKE, _FOR_EACH_HOST, _AT_MOST = 5.0, 0.02, 20.0
 
-# Finds processes by the variable that our ssh sets in every session. SIGTERM, a second, SIGKILL.
+LEFT = 63  # exit code of a session that could not end all processes
+# Finds processes by the variable that our ssh sets in every session. SIGTERM, a second, SIGKILL until none is left.
 _END = """
 left() { grep -lz '^%(variable)s=%(launch)s$' /proc/[0-9]*/environ 2>/dev/null | sed 's|/proc/||;s|/environ||'; }
 end() {
     pids=$(left); [ -z "$pids" ] && return
     kill -TERM $pids 2>/dev/null
     for _ in 1 2 3 4 5 6 7 8 9 10; do pids=$(left); [ -z "$pids" ] && return; sleep 0.1; done
-    kill -KILL $pids 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        kill -KILL $pids 2>/dev/null
+        sleep 0.1; pids=$(left); [ -z "$pids" ] && return
+    done
+    exit %(left)d
 }
 end
 """
@@ -50,8 +55,13 @@ def end_on(
 
     Returns the exit code of each host's session: 255 where ssh could not log in, None where it did not end in time.
     """
-    script = _END % {"variable": LAUNCH_VARIABLE, "launch": launched.launch} + afterwards
+    script = _script(launched, afterwards)
     return _on_each(hosts, script, launched.ssh_config, environ, signals)
+
+
+def session(host: str, launched: Launched, afterwards: str) -> list[str]:
+    """The command that does the same on one worker."""
+    return _login(host, _script(launched, afterwards), launched.ssh_config)
 
 
 def end_workers(hosts: Iterable[str], ssh_config: str, environ: Mapping[str, str], signals: Signals) -> None:
@@ -98,7 +108,15 @@ def run_all(
 def _on_each(
     hosts: Iterable[str], script: str, ssh_config: str, environ: Mapping[str, str], signals: Signals
 ) -> dict[str, int | None]:
+    commands = {host: _login(host, script, ssh_config) for host in hosts}
+    return run_all(commands, environ, signals, limit(len(commands)))
+
+
+def _script(launched: Launched, afterwards: str) -> str:
+    return _END % {"variable": LAUNCH_VARIABLE, "launch": launched.launch, "left": LEFT} + afterwards
+
+
+def _login(host: str, script: str, ssh_config: str) -> list[str]:
     # These sessions do not belong to the launch. ssh takes the first value, so this comes before the file's.
     options = ["-o", f"SetEnv={LAUNCH_VARIABLE}=end", "-o", "ConnectTimeout=3", "-o", "ConnectionAttempts=1"]
-    commands = {host: ["ssh", *options, "-F", ssh_config, host, script] for host in hosts}
-    return run_all(commands, environ, signals, limit(len(commands)))
+    return ["ssh", *options, "-F", ssh_config, host, script]

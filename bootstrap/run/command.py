@@ -72,11 +72,16 @@ LEFTOVERS_MAY_TAKE = 2.0
 
 
 class Outcome(NamedTuple):
-    """How the command ended. `cause`: why mpiboot ended it, if it did. `signal`: the one that ended it, or 0."""
+    """How the command ended. `cause`: why mpiboot ended it, if it did. `signal`: the one that ended it, or 0.
+
+    `asked`: the launcher was asked to end and passed that signal on. `final`: another attempt would end the same way.
+    """
 
     code: int
     cause: str = ""
     signal: int = 0
+    asked: bool = False
+    final: bool = False
 
 
 class Command:
@@ -91,8 +96,9 @@ class Command:
         self.pid = spawn.spawn(argv, environ, own_group=True)
         self._terminal.lend(self.pid)
         self._ended: reaper.Ended | None = None
-        self._ending = False
+        self._ending = self._asked = False
         self._cause, self._kill_at = "", float("inf")
+        self._grace, self._final = ENDING_MAY_TAKE, False
 
     def run(self, check: Callable[[float], float]) -> Outcome:
         """Wait until the command has ended. Calls `check(now)` repeatedly; it returns the time of its next call."""
@@ -112,15 +118,15 @@ class Command:
             self._loop.drop(self._signals)
             self._terminal.take_back()
         if self._cause:
-            return Outcome(ENDED_BY_US, self._cause)
-        return Outcome(self._ended.code, signal=self._ended.signal)
+            return Outcome(ENDED_BY_US, self._cause, asked=self._asked, final=self._final)
+        return Outcome(self._ended.code, signal=self._ended.signal, asked=self._asked)
 
-    def end(self, cause: str) -> None:
-        """End the command for this reason: SIGTERM, then SIGKILL."""
+    def end(self, cause: str, *, within: float = ENDING_MAY_TAKE, final: bool = False) -> None:
+        """End the command for this reason: SIGTERM, then SIGKILL after this many seconds."""
         if not self._cause:
-            self._cause = cause
+            self._cause, self._grace, self._final = cause, within, final
             self._ending = True
-            self._kill_at = time.monotonic() + ENDING_MAY_TAKE
+            self._kill_at = time.monotonic() + within
             forward(self.pid, signal.SIGTERM)
 
     def _signalled(self, _: float) -> None:
@@ -128,7 +134,8 @@ class Command:
             if number == signal.SIGCHLD:
                 self._collect()
             else:
-                self._ending |= number in ENDING
+                self._asked |= number in ENDING
+                self._ending |= self._asked
                 forward(self.pid, number)
 
     def _collect(self) -> None:
@@ -150,7 +157,7 @@ class Command:
 
     def _end_leftovers(self) -> None:
         """End the processes that the command left behind, and no others: a container may run more."""
-        grace = ENDING_MAY_TAKE if self._ending else 0.0
+        grace = self._grace if self._ending else 0.0
         steps = ((0, grace), (signal.SIGTERM, LEFTOVERS_MAY_TAKE), (signal.SIGKILL, LEFTOVERS_MAY_TAKE))
         for number, seconds in steps:
             for pid in reaper.descendants(os.getpid()) if number else ():

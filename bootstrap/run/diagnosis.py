@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpiboot.bootstrap.hosts import Endpoint
+    from mpiboot.bootstrap.launcher import Attempt
     from mpiboot.bootstrap.process.signals import Signals
     from mpiboot.bootstrap.run.access import Ports
     from mpiboot.bootstrap.run.mpirun import Program
@@ -30,34 +31,46 @@ _MAY_TAKE = 4.0
 _AT_MOST = 32
 
 
-class Failed(NamedTuple):
-    """The words and the environment of a command that failed."""
+class Leftovers(NamedTuple):
+    """The workers that ssh was called for, and what finds out there whether they can run the command's programs."""
 
-    words: Sequence[str]
-    environ: Mapping[str, str]
+    contacted: Mapping[str, Worker]
+    programs: tuple[Program, ...]
+    script: str
+
+
+def leftovers(attempt: Attempt, run: RunDir, table: WorkerTable) -> Leftovers:
+    """Where the attempt may have left something."""
+    programs: tuple[Program, ...] = ()
+    with suppress(OSError):  # the current directory was removed
+        if attempt.words[0].rpartition("/")[2] in mpi.starters():
+            programs = mpirun.programs_of(attempt.words, os.getcwd())
+    script = mpirun.check_script(programs, attempt.environ.get("PATH", "")) if programs else ""
+    return Leftovers(contacted(run, table), programs, script)
+
+
+def contacted(run: RunDir, table: WorkerTable) -> dict[str, Worker]:
+    """The workers that ssh was called for."""
+    names = set(access.contacted(run))
+    return {worker.name: worker for worker in table.workers.values() if not names.isdisjoint(_names(worker))}
 
 
 def after_failure(
-    failed: Failed, run: RunDir, client: Client, table: WorkerTable, ports: Ports, signals: Signals
+    attempt: Attempt, run: RunDir, client: Client, table: WorkerTable, ports: Ports, signals: Signals
 ) -> list[str]:
     """End the rest of the job on the workers. Returns messages about programs and workers that may be the cause."""
-    names = set(access.contacted(run))
-    contacted = {worker.name: worker for worker in table.workers.values() if not names.isdisjoint(_names(worker))}
-    wanted: tuple[Program, ...] = ()
-    with suppress(OSError):  # the current directory was removed
-        if failed.words[0].rpartition("/")[2] in mpi.starters():
-            wanted = mpirun.programs_of(failed.words, os.getcwd())
-    script = mpirun.check_script(wanted, failed.environ.get("PATH", "")) if wanted else ""
-    if contacted:
+    workers, programs, script = leftovers(attempt, run, table)
+    if workers:
         launched = cleanup.Launched(run.ssh_config, client.launch)
-        codes = cleanup.end_on(contacted, launched, script, failed.environ, signals)
+        codes = cleanup.end_on(workers, launched, script, attempt.environ, signals)
     elif script:  # all ranks are on this host
-        codes = cleanup.run_all({"the launcher": ["/bin/sh", "-c", script]}, failed.environ, signals, _MAY_TAKE)
+        codes = cleanup.run_all({"the launcher": ["/bin/sh", "-c", script]}, attempt.environ, signals, _MAY_TAKE)
     else:
         return []
-    messages = missing_programs(wanted, codes)
-    unreached = [worker for name, worker in contacted.items() if codes.get(name, 0) in (None, cleanup.SSH_FAILED)]
-    return [*messages, not_ended(unreached, client, ports, len(contacted))] if unreached else messages
+    messages = missing_programs(programs, codes)
+    not_clean = (None, cleanup.SSH_FAILED, cleanup.LEFT)
+    unreached = [worker for name, worker in workers.items() if codes.get(name, 0) in not_clean]
+    return [*messages, not_ended(unreached, client, ports, len(workers))] if unreached else messages
 
 
 def _names(worker: Worker) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.job import mpi
-from mpiboot.ssh.server import SECRETS
+from mpiboot.ssh.server import ATTEMPT_VARIABLE, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LIBRARIES = "LD_LIBRARY_PATH"
 # What programs of torch read to find the host of rank 0 (init_method env://); mpirun itself says a rank's number.
 MASTER_ADDRESS, MASTER_PORT = "MASTER_ADDR", "MASTER_PORT"
-ALWAYS_FORWARDED = ("PATH", LIBRARIES, MASTER_ADDRESS, MASTER_PORT)
+ALWAYS_FORWARDED = ("PATH", LIBRARIES, ATTEMPT_VARIABLE, MASTER_ADDRESS, MASTER_PORT)
 
 
 class Setting(NamedTuple):

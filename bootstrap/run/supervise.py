@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from mpiboot.bootstrap.run.placement import Placement, contacts, running_mpiruns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mpiboot.bootstrap.config import BootConfig
     from mpiboot.bootstrap.elastic.live_hosts import LiveHosts
     from mpiboot.bootstrap.launcher import Log
     from mpiboot.bootstrap.run.command import Command
+    from mpiboot.bootstrap.run.life_signs import LifeSigns
     from mpiboot.bootstrap.run.placement import Slots
     from mpiboot.bootstrap.run.rundir import RunDir
     from mpiboot.bootstrap.wait.worker_table import Worker, WorkerTable
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 # mpirun may notice the loss itself and print more about it.
 COMMAND_MAY_TAKE = 10.0
+# It waits in vain for a host whose network is gone.
+LOST_MAY_TAKE = 3.0
+# The first look for signs of life: imports must not delay mpirun.
+LOOK_AFTER = 1.0
 
 
 def pod_uids(table: WorkerTable) -> dict[str, str]:
@@ -57,7 +62,14 @@ class Supervision:
     """The command's loop calls `check` with the time. It returns the time of the next call."""
 
     def __init__(
-        self, config: BootConfig, table: WorkerTable, run: RunDir, slots: Slots, log: Log, live: LiveHosts | None
+        self,
+        config: BootConfig,
+        table: WorkerTable,
+        run: RunDir,
+        slots: Slots,
+        log: Log,
+        live: LiveHosts | None,
+        port_of: Callable[[Worker], int],
     ) -> None:
         """`live` is the list of an elastic job's hosts; without it a lost worker ends the job."""
         self._config, self._table, self._run, self._log, self._live = config, table, run, log, live
@@ -66,6 +78,10 @@ class Supervision:
         self._revision = table.revision if live is None else -1
         self._began: float | None = None
         self._check_at = 0.0
+        self._port_of = port_of
+        self._signs: LifeSigns | None = None
+        watches = live is None and config.lost_worker_timeout and table.workers
+        self._look_at = 0.0 if watches else float("inf")
         self._lost, self._end_at = "", float("inf")
         self.warned = False
 
@@ -81,7 +97,27 @@ class Supervision:
         if self._placement and now >= self._check_at:
             self._check_at = now + next(every for until, every in _CHECKS if now - self._began < until)
             self._check_ranks(command, now)
-        return min(self._end_at, self._check_at if self._placement else float("inf"))
+        if now >= self._look_at:
+            self._look_at = self._look(command, now)
+        return min(self._end_at, self._check_at if self._placement else float("inf"), self._look_at)
+
+    def close(self) -> None:
+        if self._signs:
+            self._signs.close()
+
+    def _look(self, command: Command, now: float) -> float:
+        """Look for signs of life of the workers that are used. The time of the next look."""
+        if now == self._began:  # the command starts first: the imports take a moment
+            return now + LOOK_AFTER
+        from mpiboot.bootstrap.run.diagnosis import contacted
+        from mpiboot.bootstrap.run.life_signs import LifeSigns
+
+        if self._signs is None:
+            self._signs = LifeSigns(self._config.lost_worker_timeout, self._port_of)
+        lost, again = self._signs.step(contacted(self._run, self._table).values(), now)
+        if lost:
+            command.end(lost, within=LOST_MAY_TAKE)
+        return again
 
     def _workers_changed(self, now: float) -> None:
         if self._live is not None:
@@ -98,6 +134,6 @@ class Supervision:
         if wrong and not self.warned:
             self.warned = True
             if self._config.strict_placement:
-                command.end(f"{wrong}; ended, as --strict-placement asks")
+                command.end(f"{wrong}; ended, as --strict-placement asks", final=True)
             else:
                 self._log(f"WARNING: {wrong}")

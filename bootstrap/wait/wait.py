@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mpiboot.bootstrap import exit_codes
 from mpiboot.bootstrap.hosts import is_own, short_name
@@ -19,7 +19,7 @@ from mpiboot.bootstrap.wait.worker_table import Policy, Verdict, WorkerTable
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mpiboot.bootstrap.config import BootConfig
     from mpiboot.bootstrap.hosts import Entry
@@ -63,7 +63,22 @@ def loop_for(
     return Loop(table, file, stream, ports, login, log)
 
 
-def until_ready(loop: Loop, config: BootConfig, signals: Signals, mark: Mark, log: Callable[[str], None]) -> None:
+class Meanwhile(Protocol):
+    """What has to be done before a command starts again, while the launcher waits for the workers."""
+
+    def done(self, now: float) -> bool: ...
+    def step(self, now: float) -> float: ...  # the time of the next call
+    def collect(self, events: Iterable[reaper.Ended | reaper.Stopped], now: float) -> None: ...
+
+
+def until_ready(
+    loop: Loop,
+    config: BootConfig,
+    signals: Signals,
+    mark: Mark,
+    log: Callable[[str], None],
+    meanwhile: Meanwhile | None = None,
+) -> None:
     """Returns when enough workers are ready. Raises when the time is over, or when a signal ends the wait."""
     table = loop.table
     live = _live if os.isatty(2) else None
@@ -71,7 +86,7 @@ def until_ready(loop: Loop, config: BootConfig, signals: Signals, mark: Mark, lo
     received: list[int] = []
     loop.add(signals, lambda _: received.extend(signals.take()))
     try:
-        _wait(loop, config, mark, progress, received)
+        _wait(loop, config, mark, progress, received, meanwhile)
     finally:
         loop.drop(signals)
         if live:
@@ -89,32 +104,40 @@ def look_around(loop: Loop, seconds: float) -> None:
         loop.step(ends)
 
 
-def _wait(loop: Loop, config: BootConfig, mark: Mark, progress: Progress, received: list[int]) -> None:
-    table, addressed, revision, check_at = loop.table, False, -1, 0.0
+def _wait(
+    loop: Loop, config: BootConfig, mark: Mark, progress: Progress, received: list[int], meanwhile: Meanwhile | None
+) -> None:
+    table, addressed, revision, check_at, next_step = loop.table, False, -1, 0.0, float("inf")
+    verdict = Verdict.WAIT
     while True:
         now = time.monotonic()
         if received:
-            _handle_signals(received)
+            events = _handle_signals(received)
+            if meanwhile:
+                meanwhile.collect(events, now)
+        if meanwhile:
+            next_step = meanwhile.step(now)
         if table.revision != revision or now >= check_at:
             if not addressed and all(worker.endpoint for worker in table.workers.values()):
                 addressed = True
                 mark("addresses")
             verdict = table.verdict(now)
             revision, check_at = table.revision, table.gives_up_at(now)
-            if verdict is Verdict.GO:
-                return
             if verdict is Verdict.OUT_OF_TIME:
                 raise OutOfTimeError(exit_codes.out_of_time(table, now, config.init_timeout))
-        loop.step(min(progress.tick(now), check_at))
+        if verdict is Verdict.GO and (meanwhile is None or meanwhile.done(now)):
+            return
+        loop.step(min(progress.tick(now), check_at, next_step))
 
 
-def _handle_signals(received: list[int]) -> None:
-    """Collect orphans, as process 1 must, and end the wait if a signal says so."""
-    reaper.reap()
+def _handle_signals(received: list[int]) -> list[reaper.Ended | reaper.Stopped]:
+    """Collect children that ended, orphans too, as process 1 must, and end the wait if a signal says so."""
+    events = reaper.reap()
     ending = next((number for number in received if number in ENDING), None)
     received.clear()
     if ending is not None:
         raise EndedBySignalError(ending, "waiting for workers")
+    return events
 
 
 def _live(text: str) -> None:

@@ -91,6 +91,11 @@ class Worker:
         return self.by_stream or self.by_file or self.by_dns
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """Differs for each container that the worker runs in."""
+        return self.endpoint, self.uid, self.state.start if self.state else ""
+
+    @property
     def why_not(self) -> str:
         """Why the worker is not ready, in a few words."""
         if self.pending:
@@ -211,6 +216,26 @@ class WorkerTable:
         # DNS may have returned the address of a worker that is gone: its name is resolved again now and then.
         by_dns = worker.by_dns is not None and worker.endpoint is worker.by_dns and not is_address(worker.name)
         worker.ask_again = by_dns and worker.attempts % 8 == 0
+
+    def doubt(self, name: str, now: float) -> None:
+        """A login to the worker failed: probe it, also if it checked in."""
+        worker = self.workers.get(name)
+        if worker is not None:
+            worker.checked_in, worker.greeted = False, 0.0
+            self._set_ready(worker, now, ready=False)
+            if not worker.probing:
+                self._schedule(worker, now)
+
+    def begin_again(self, now: float) -> None:
+        """The workers are awaited once more: time counts from now."""
+        self.started = self.changed_at = now
+        self._earliest_end = now + self.policy.limit
+        for worker in self.workers.values():
+            if worker.clock_from is not None:
+                worker.clock_from = now
+            if not worker.ready and not worker.probing:
+                self._schedule(worker, max(now, worker.dns_from) if worker.endpoint is None else now)
+        self._changed(now)
 
     # Decisions.
 
