@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Any pod may send wrong tokens as fast as it can, and without a pause each one would be a request to the API server.
 SECRET_HOLDS = 5.0  # seconds until a job's Secret is read again
+NAMELESS = "its name is not in DNS yet"
 NO_SECRET_HOLDS = 0.5  # ... until it is looked for again: its job's workers may report a moment after it is made
 
 
@@ -81,7 +82,10 @@ class ClusterAuthority:
 
 def checkin_view(job: Job, seen: Observed, cluster_domain: str) -> View:
     """The workers as the cluster knows them, under the names of the hostfile."""
-    pods = {pod.index: _pod(pod) for pod in seen.wanted_workers(job)}
+    pods = {
+        pod.index: Pod("pending", pod.meta.uid, reason=NAMELESS) if pod.name in seen.unnamed else _pod(pod)
+        for pod in seen.wanted_workers(job)
+    }
     return View(names.worker_hosts(job, cluster_domain), pods)
 
 

@@ -175,7 +175,7 @@ def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
 
 def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
     """Open gates once and for all: a worker that fails later does not hold back a launcher that was released."""
-    if len(seen.reachable_workers(plan.job)) >= enough(plan.job):
+    if len(seen.reachable_workers(plan.job, plan.arrangement.launch_mode)) >= enough(plan.job):
         opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": job_annotations.GATE}]}}
         for pod in seen.launcher_pods:
             if pod.gated and not pod.meta.deleting:

@@ -9,7 +9,7 @@ from mpiboot.kube.api_error import ApiError
 from mpiboot.kube.kinds import ENDPOINT_SLICE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from mpiboot.kube.api import Api
     from mpiboot.kube.pod_projection import PodView
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN = 0.2  # seconds
+A_WORKER = 0.005  # seconds between two looks for each worker that is there: a small job's launcher waits for no pause
 # A cluster may make names without EndpointSlices. There each worker counts as known after this time.
 PATIENCE = 5.0
 
@@ -27,6 +28,7 @@ class DnsNames:
     def __init__(self) -> None:
         self._found: set[str] = set()
         self._since: dict[str, float] = {}
+        self._next = float("-inf")
 
     def keep(self, uids: Iterable[str]) -> None:
         """Forget all pods but these: a job may replace its workers for months."""
@@ -35,17 +37,25 @@ class DnsNames:
         for uid in self._since.keys() - there:
             del self._since[uid]
 
+    def not_found(self, workers: Iterable[PodView]) -> frozenset[str]:
+        """The names of the workers that DNS did not know when `unknown` looked last."""
+        return frozenset(pod.name for pod in workers if pod.meta.uid not in self._found)
+
     async def unknown(
-        self, api: Api, namespace: str, service: str, workers: Iterable[PodView], now: float
+        self, api: Api, namespace: str, service: str, workers: Sequence[PodView], now: float
     ) -> frozenset[str]:
-        """The names of the workers that DNS does not know yet."""
+        """The names of the workers that DNS does not know yet. Workers come one by one, and are looked up together."""
+        if now < self._next:
+            return self.not_found(workers)
         new = [pod for pod in workers if pod.meta.uid not in self._found]
+        if new:
+            self._next = now + min(LOOK_AGAIN, len(workers) * A_WORKER)
         known = await _hostnames(api, namespace, service) if new else None
         for pod in new:
             waited = now - self._since.setdefault(pod.meta.uid, now)
             if known is None or pod.name in known or waited >= PATIENCE:
                 self._found.add(pod.meta.uid)
-        return frozenset(pod.name for pod in new if pod.meta.uid not in self._found)
+        return self.not_found(new)
 
 
 async def _hostnames(api: Api, namespace: str, service: str) -> set[str] | None:

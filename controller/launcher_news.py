@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpiboot.controller.observe import Observed
+    from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
     from mpiboot.job.plan.plan import Plan
 
@@ -44,14 +45,16 @@ class News:
 
 def news(plan: Plan, seen: Observed, cluster_domain: str, *, due: bool = True) -> News:
     """The data for a launcher now. The script lists only workers that can take a rank."""
-    job = plan.job
+    job, mode = plan.job, plan.arrangement.launch_mode
     size = elastic.of_job(job)
     # An elastic launcher starts ranks on every listed worker, so each must answer SSH, under its name.
-    running = seen.reachable_workers(job) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
+    running = (
+        seen.reachable_workers(job, mode) if size else [p for p in seen.wanted_workers(job) if p.phase == "Running"]
+    )
     hosts = [names.host(names.worker(job.name, pod.index), job, cluster_domain) for pod in running]
-    data = objects.config_data(as_launched(job, seen), hosts, cluster_domain)
-    if plan.arrangement.launch_mode == "in-place":
-        return News(data, addresses(job, seen, cluster_domain), due=due)
+    data = objects.config_data(plan.arrangement, as_launched(job, seen), hosts)
+    if plan.arrangement.waits_by_itself:
+        return News(data, addresses(job, seen, cluster_domain, mode), due=due)
     return News(data, "", digest(data) if size else "", due)
 
 
@@ -69,11 +72,12 @@ def as_launched(job: Job, seen: Observed) -> Job:
     )
 
 
-def addresses(job: Job, seen: Observed, cluster_domain: str) -> str:
+def addresses(job: Job, seen: Observed, cluster_domain: str, mode: LaunchMode) -> str:
     """The workers' addresses, one worker a line, for launchers that cannot reach the check-in service."""
+    known = seen.reachable_workers(job, mode) if mode == "guard" else seen.wanted_workers(job)
     lines = (
         f"{names.host(names.worker(job.name, pod.index), job, cluster_domain)} {pod.ip}\n"
-        for pod in seen.wanted_workers(job)
+        for pod in known
         if pod.ip and not pod.ended
     )
     text = "".join(lines)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mpiboot.controller.cache import Cache
+    from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
     from mpiboot.kube.job_projection import JobView
     from mpiboot.kube.pod_projection import PodView
@@ -42,7 +43,7 @@ class Observed:
     service: ObjectView | None = None
     config_map: ConfigMapView | None = None
     failed_launchers: tuple[PodView, ...] = ()  # in the order of time, deleted ones included
-    unnamed: frozenset[str] = frozenset()  # ready workers whose names DNS does not know yet
+    unnamed: frozenset[str] = frozenset()  # serving workers whose names DNS does not know yet
     # One look asks many times, and a job may have thousands of workers.
     _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -67,9 +68,22 @@ class Observed:
         """Whether the launcher can begin: all workers are ready, or as many as an elastic job needs."""
         return len(self.ready_workers(job)) >= enough(job)
 
-    def reachable_workers(self, job: Job) -> tuple[PodView, ...]:
-        """The workers that a launcher without mpiboot can log in to: it has only their names."""
-        return tuple(pod for pod in self.ready_workers(job) if pod.name not in self.unnamed)
+    def serving_workers(self, job: Job, mode: LaunchMode) -> tuple[PodView, ...]:
+        """The workers that a launcher without mpiboot may use. A user's readiness probe does not decide it: it may
+        begin late and look seldom. A script in the launcher tries each worker by itself; for a gate, the startup probe
+        that its plan adds has seen sshd.
+        """
+        if mode not in {"guard", "gate"}:
+            return self.ready_workers(job)
+        return tuple(
+            pod
+            for pod in self.wanted_workers(job)
+            if not pod.ended and (pod.ready or (pod.probed if mode == "gate" else pod.started and bool(pod.ip)))
+        )
+
+    def reachable_workers(self, job: Job, mode: LaunchMode) -> tuple[PodView, ...]:
+        """The workers that such a launcher can log in to: it has only their names."""
+        return tuple(pod for pod in self.serving_workers(job, mode) if pod.name not in self.unnamed)
 
 
 def enough(job: Job) -> int:

@@ -15,8 +15,9 @@ from mpiboot.controller.decide import Create, after_the_end, decide
 from mpiboot.controller.dns_ready import LOOK_AGAIN
 from mpiboot.controller.job_state import MOST_CRASHES, PARKED_FOR, JobState, TooSlowError
 from mpiboot.controller.launcher_news import news
-from mpiboot.controller.observe import observe
+from mpiboot.controller.observe import enough, observe
 from mpiboot.job import elastic, names
+from mpiboot.job.arrangement import arrange
 from mpiboot.job.problems import ManifestError
 from mpiboot.job.read.fields import MOST_WORKERS_EVER
 from mpiboot.kube import kinds
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mpiboot.controller.decide import Stage
     from mpiboot.controller.observe import Caches, Observed
     from mpiboot.controller.report import Reporter
+    from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
     from mpiboot.job.plan.plan import Plan
     from mpiboot.job.settings import Settings
@@ -127,7 +129,15 @@ class Reconciler:
             job = self._job_of(view, state)
         except ManifestError:
             return None
-        return checkin_view(job, observe(self._caches, view), self._settings.cluster_domain)
+        mode = (state.plan.arrangement if state.plan else arrange(job, self._settings)).launch_mode
+        return checkin_view(job, self._observe(view, job, state, mode), self._settings.cluster_domain)
+
+    def _observe(self, view: MpiJobView, job: Job, state: JobState, mode: LaunchMode) -> Observed:
+        """What the caches know of the job, and which of its workers' names are known in DNS, if its launcher asks."""
+        seen = observe(self._caches, view)
+        if mode != "guard":
+            return seen
+        return replace(seen, unnamed=state.named.not_found(seen.serving_workers(job, mode)))
 
     async def _clean_up(self, view: MpiJobView, state: JobState) -> float | None:
         """Delete what the policy of a finished job names. Memory holds nothing of the job, so it is read again."""
@@ -156,10 +166,10 @@ class Reconciler:
         return min((each for each in (rest, until_removed(job, seen)) if each), default=None)
 
     async def _look(self, view: MpiJobView, plan: Plan, state: JobState) -> float | None:
-        job, domain = plan.job, self._settings.cluster_domain
+        job, domain, mode = plan.job, self._settings.cluster_domain, plan.arrangement.launch_mode
         seen = observe(self._caches, view)
         if names_matter(plan, seen):
-            service, workers = names.service(job.name), seen.ready_workers(job)
+            service, workers = names.service(job.name), seen.serving_workers(job, mode)
             state.named.keep(pod.meta.uid for pod in seen.workers)
             unnamed = await state.named.unknown(self._api, view.namespace, service, workers, time.monotonic())
             seen = replace(seen, unnamed=unnamed)
@@ -187,7 +197,7 @@ class Reconciler:
                 raise
             trouble = error
         ask_again = LOOK_AGAIN if seen.unnamed else 0.0
-        seen = observe(self._caches, view)
+        seen = self._observe(view, job, state, mode)
         state.has_launcher = seen.launcher is not None
         self._show(view.key, checkin_view(job, seen, domain))
         overdue = is_over(until_overdue(job, seen))
@@ -240,10 +250,11 @@ def workers_until_now(view: MpiJobView, caches: Caches) -> int:
 
 def names_matter(plan: Plan, seen: Observed) -> bool:
     """Whether the launcher depends on DNS names of workers and is about to use them."""
-    if plan.arrangement.launch_mode == "in-place":
-        return False
+    job, mode = plan.job, plan.arrangement.launch_mode
+    if mode in {"in-place", "guard"}:
+        return mode == "guard"
     gated = any(pod.gated for pod in seen.launcher_pods)
-    return elastic.of_job(plan.job) is not None or (gated and seen.enough_ready(plan.job))
+    return elastic.of_job(job) is not None or (gated and len(seen.serving_workers(job, mode)) >= enough(job))
 
 
 def makes_secret(stages: Sequence[Stage]) -> bool:

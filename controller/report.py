@@ -121,7 +121,8 @@ class Reporter:
             self._recorder.send(view, Event("Warning", trouble.event, truncated(str(trouble))))
         if seen.launcher:
             self._metrics.info[view.key] = (seen.launcher.name, view.namespace)
-        coming = next_status(job, seen, now(), overdue=overdue, trouble=str(trouble or ""))
+        waits = state.plan.arrangement.launch_mode if state.plan else None
+        coming = next_status(job, seen, now(), overdue=overdue, trouble=str(trouble or ""), waits=waits)
         old: Status = view.raw.get("status") or {}
         if coming.status == old:
             return None

@@ -12,6 +12,7 @@ from mpiboot.kube.conditions import REASONS, Conditions, conditions_of, is_finis
 
 if TYPE_CHECKING:
     from mpiboot.controller.observe import Observed
+    from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
     from mpiboot.kube.conditions import Status
     from mpiboot.kube.conditions import Type as ConditionType
@@ -38,11 +39,18 @@ class Next:
     events: tuple[Event, ...]
 
 
-def next_status(job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "") -> Next:
-    """`now` as in manifests. `overdue`: the job's time is over. `trouble`: the error that stops the operator."""
+def next_status(
+    job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "", waits: LaunchMode | None = None
+) -> Next:
+    """`now` as in manifests. `overdue`: the job's time is over. `trouble`: the error that stops the operator.
+
+    `waits`: how the launcher waits for its workers, if that is known.
+    """
     old: Status = seen.view.raw.get("status") or {}
     step = _Step(job, seen, now, dict(old), conditions_of(old))
     step.created()
+    if waits:
+        step.status["launcherWaits"] = waits
     if not is_finished(old):
         step.suspension()
         step.outcome(overdue=overdue)

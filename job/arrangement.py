@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import job_annotations
-from mpiboot.job.template import has_command, main_container, main_index, spec_of, starts_mpiboot, words
+from mpiboot.job import elastic, job_annotations, mpi, names
+from mpiboot.job.template import has_command, main_container, main_index, mounted, spec_of, starts_mpiboot, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job, Replica
@@ -27,6 +27,8 @@ HARMLESS = frozenset({job_annotations.ISTIO})
 # Any volume makes the pod wait for all of them, and these say that the pod wants one: the API token.
 WANTS_VOLUMES = ("volumes", "serviceAccountName", "serviceAccount", "automountServiceAccountToken")
 CONTAINERS = ("initContainers", "containers")
+
+PROGRAMS = frozenset({*mpi.starters(), "horovodrun", "sh", "bash"})
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Arrangement:
     """The decisions about one job under one installation's settings.
 
     `launch_mode` says what holds mpirun back until the workers are ready: `mpiboot launch` in the launcher itself
-    (in-place), whatever created the launcher (gate: its pods carry a scheduling gate), or nothing (off).
+    (in-place), a shell script before its command (guard), whatever created the launcher (gate: its pods carry a
+    scheduling gate), or nothing (off).
     """
 
     job: Job
@@ -63,12 +66,17 @@ class Arrangement:
     one_pair: bool  # workers get the client's key too, because ranks log in to each other
     mountless: bool  # workers mount nothing: a kubelet starts such a pod 0.3 s sooner (docs/decisions/0013)
 
+    @property
+    def waits_by_itself(self) -> bool:
+        """Whether the launcher runs while it waits, and so has to hear of its workers."""
+        return self.launch_mode in {"in-place", "guard"}
+
 
 def arrange(job: Job, settings: Settings) -> Arrangement:
     container = main_container(job.launcher.template, job.main_container)
     # If a job says so of its launcher's image, it is true of the same image in workers.
     said = job_annotations.launch(job.annotations) == "in-place" or starts_mpiboot(container)
-    mode = launch_mode(job, carries_mpiboot=said or settings.is_own(str(container.get("image"))))
+    mode = launch_mode(job, container, carries_mpiboot=said or settings.is_own(str(container.get("image"))))
     delivery = wants_delivery(job, settings)
     in_place = mode == "in-place"
     launcher = role(job, job.launcher, settings, carries_mpiboot=in_place, runs_mpiboot=in_place, delivery=delivery)
@@ -80,17 +88,39 @@ def arrange(job: Job, settings: Settings) -> Arrangement:
         runs = (ours and not has_command(workers)) or starts_mpiboot(workers)
         worker = role(job, job.worker, settings, carries_mpiboot=ours, runs_mpiboot=runs, delivery=delivery)
     one_pair = job_annotations.worker_ssh(job.annotations) == "on"
-    mountless = not settings.mount_keys and not one_pair and worker is not None and needs_no_mount(worker)
     verify = verifies_hosts(job, worker)
+    mountless = (
+        not settings.mount_keys and not one_pair and worker is not None and needs_no_mount(worker, verify=verify)
+    )
     return Arrangement(job, settings, mode, launcher, worker, verify, one_pair, mountless)
 
 
-def launch_mode(job: Job, *, carries_mpiboot: bool) -> LaunchMode:
-    if wanted := job_annotations.launch(job.annotations):
+def launch_mode(job: Job, container: Mapping[str, Any], *, carries_mpiboot: bool) -> LaunchMode:
+    wanted = job_annotations.launch(job.annotations)
+    if wanted and wanted != "guard":
         return wanted
-    if carries_mpiboot:
+    if carries_mpiboot and not wanted:
         return "in-place"
-    return "gate" if job.workers else "off"
+    if not job.workers:
+        return "off"
+    return "guard" if takes_guard(job, container, wanted=wanted == "guard") else "gate"
+
+
+def takes_guard(job: Job, container: Mapping[str, Any], *, wanted: bool) -> bool:
+    """Whether a script before the launcher's command can wait for the workers (docs/decisions/0029).
+
+    An elastic launcher reads its list of hosts from a file that must be complete before its pod starts. A user's own
+    mount may hide the script. Without a command an unknown entrypoint gets the arguments: it runs them as a command if
+    they begin with one.
+    """
+    if elastic.of_job(job) or mounted(container, names.CONFIG_DIR) or not has_command(container):
+        return False
+    return bool(container.get("command")) or wanted or begins_with_program(words(container))
+
+
+def begins_with_program(arguments: Sequence[str]) -> bool:
+    """Whether arguments for an unknown entrypoint begin with a program: `mpirun -n 2 ./a`, and not `-n 2 ./a`."""
+    return len(arguments) > 1 and arguments[0].rpartition("/")[2] in PROGRAMS
 
 
 def role(
@@ -135,12 +165,12 @@ def verifies_hosts(job: Job, worker: RoleArrangement | None) -> bool:
     return worker is None or worker.carries_mpiboot or worker.delivered or not has_command(worker.container)
 
 
-def needs_no_mount(worker: RoleArrangement) -> bool:
-    """Whether `mpiboot worker` alone runs in a worker's pod, and the template asks for no volume."""
+def needs_no_mount(worker: RoleArrangement, *, verify: bool) -> bool:
+    """Whether `mpiboot worker` or the plan's own command alone runs in a worker's pod, and no volume is asked for."""
     spec, metadata = spec_of(worker.template), worker.template.get("metadata") or {}
     return (
         # Not an image that is only said to carry mpiboot: it may start an sshd of its own, which looks for files.
-        worker.own_image
+        (worker.own_image or (verify and not worker.carries_mpiboot and not worker.delivered))
         and not has_command(worker.container)
         and not any(name in spec for name in WANTS_VOLUMES)
         and not set(metadata.get("annotations") or {}) - HARMLESS

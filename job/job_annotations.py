@@ -22,13 +22,13 @@ ADDRESSES = f"{PREFIX}addresses"  # of launcher pods: the operator writes the wo
 DISCOVERY = f"{PREFIX}discovery"  # of launcher pods: when it changes, the kubelet reads the ConfigMap again
 GATE = f"{PREFIX}workers"  # a scheduling gate, not an annotation: it opens when all workers are ready
 
-LaunchMode = Literal["in-place", "gate", "off"]
+LaunchMode = Literal["in-place", "guard", "gate", "off"]
 HostKeys = Literal["verify", "off"]
 OnOff = Literal["on", "off"]
 Ssh = Literal["image", "delivered"]
 Choice = TypeVar("Choice", bound=str)
 
-LAUNCH_CHOICES: tuple[LaunchMode, ...] = ("in-place", "gate", "off")
+LAUNCH_CHOICES: tuple[LaunchMode, ...] = ("in-place", "guard", "gate", "off")
 HOST_KEYS_CHOICES: tuple[HostKeys, ...] = ("verify", "off")
 WORKER_SSH_CHOICES: tuple[OnOff, ...] = ("on", "off")
 SSH_CHOICES: tuple[Ssh, ...] = ("image", "delivered")

@@ -24,6 +24,8 @@ INDEX_LABEL = "training.kubeflow.org/replica-index"
 OPERATOR = "mpi-operator"
 GROUP = "kubeflow.org"
 
+CONFIG_DIR = "/etc/mpi"  # where a launcher finds the hostfile and scripts
+
 # Files of keys in containers.
 PRIVATE = "id_rsa"
 # A second copy where the image's user is not known: root refuses a key that all can read, others cannot read root's.

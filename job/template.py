@@ -58,3 +58,10 @@ def starts_mpiboot(container: Mapping[str, Any]) -> bool:
     """Whether the command already calls mpiboot."""
     first = (container.get("command") or container.get("args") or ("",))[0]
     return str(first).rpartition("/")[2] == "mpiboot"
+
+
+def mounted(container: Mapping[str, Any], path: str) -> bool:
+    """Whether a container already has something of its own at a path."""
+    mounts = container.get("volumeMounts") or ()
+    paths = {str(mount.get("mountPath")).rstrip("/") for mount in mounts if isinstance(mount, dict)}
+    return path.rstrip("/") in paths

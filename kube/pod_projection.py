@@ -27,6 +27,7 @@ class PodView(BaseView):
     phase: str
     ready: bool
     started: bool  # its main container runs
+    probed: bool  # its containers run, and their startup probes have succeeded
     gates: tuple[str, ...]
     ip: str
     node: str
@@ -69,6 +70,7 @@ def pod_view(found: Object) -> PodView | None:
         phase=status.get("phase", "Pending"),
         ready=ready.get("status") == "True",
         started=any("running" in each.get("state", {}) for each in containers),
+        probed=bool(containers) and all(each.get("started") for each in containers),
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
         ip=status.get("podIP", ""),
         node=spec.get("nodeName", ""),

@@ -187,6 +187,7 @@ def status() -> Schema:
         "State of the job. Only the operator writes it.",
         state=text("One word: Invalid, Pending, Waiting, Starting, Running, Restarting, Suspended, Succeeded, Failed."),
         workers=text("Workers that are ready, of those wanted: 3/4."),
+        launcherWaits=text("How the launcher waits for the workers: in-place, guard, gate, or off."),
         reason=text("Why the job does not run or has failed."),
         conditions={
             "type": "array",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from mpiboot.engines.docker import volumes
 from mpiboot.engines.pods import local_plan
 from mpiboot.job import elastic, names
-from mpiboot.job.plan.environment import CONFIG_DIR
 from mpiboot.job.plan.host_lists import discovery_script
 from mpiboot.job.plan.objects import DISCOVER
 
@@ -67,5 +66,5 @@ class AddressesFile:
         hosts = names.worker_hosts(job)
         script = discovery_script((hosts[i] for i in sorted(self._addresses)), job.slots_per_worker, job.dialect)
         for mount in spec.mounts:
-            if mount.target == CONFIG_DIR and mount.volume.kind == "files":
+            if mount.target == names.CONFIG_DIR and mount.volume.kind == "files":
                 yield f"{volumes.key(spec, mount.volume)}/{DISCOVER}", script, 0o555

@@ -129,7 +129,7 @@ class DockerEngine:
         self._addresses = AddressesFile(self.api, self.job, self._filler, self._specs[LAUNCHER], mode)
         self.recorder.record("created", "job")
         workers = [process for process in self._specs if process != LAUNCHER]
-        if mode == "in-place":
+        if plan.arrangement.waits_by_itself:
             self._in_parallel(self._start_process, [*workers, LAUNCHER])
         else:
             self._in_parallel(self._start_process, workers)
@@ -166,6 +166,9 @@ class DockerEngine:
             if role == LAUNCHER and plan.arrangement.launch_mode != "in-place":
                 # A program that does not expect to be process 1 would ignore SIGTERM.
                 spec = replace(spec, init=bool(machine.get("InitBinary")))
+                if plan.arrangement.launch_mode == "guard":
+                    limit = f"{local_plan.init_timeout(spec.env):.0f}"
+                    spec = replace(spec, env={**spec.env, local_plan.INIT_TIMEOUT_ENV: limit})
             elif role == LAUNCHER and self.recorder.wanted:
                 spec = replace(spec, env={**spec.env, **EVENTS_ON_STDERR})
             self._specs[process_name(role, index)] = spec

@@ -9,7 +9,8 @@ from mpiboot.engines.inbox import process_name
 from mpiboot.engines.pods import local_plan, objects, pod_environment, pod_volumes
 from mpiboot.job import names
 from mpiboot.job.errors import UserError
-from mpiboot.job.plan.environment import ADDRESSES_DIR, CONFIG_DIR
+from mpiboot.job.names import CONFIG_DIR
+from mpiboot.job.plan.environment import ADDRESSES_DIR
 from mpiboot.job.template import main_container, starts_mpiboot
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpiboot.job.plan.ssh_material import SshMaterial
 
 INIT_TIMEOUT = 300.0
+INIT_TIMEOUT_ENV = "MPIBOOT_INIT_TIMEOUT"
 THIS_MACHINE = "this-machine"  # in the place of an image, where a manifest needs one and none is used
 ANY_IMAGE, NO_IMAGE = "", "(?!)"  # patterns that fit every name, and none
 
@@ -45,7 +46,7 @@ def pods(plan: Plan) -> Iterator[tuple[Role, int, Mapping[str, Any]]]:
 def init_timeout(env: Mapping[str, str]) -> float:
     """How long workers may take until their SSH answers, in seconds, as `mpiboot launch` reads it."""
     try:
-        return float(env.get("MPIBOOT_INIT_TIMEOUT") or INIT_TIMEOUT)
+        return float(env.get(INIT_TIMEOUT_ENV) or INIT_TIMEOUT)
     except ValueError:
         return INIT_TIMEOUT
 

@@ -11,7 +11,7 @@ from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.names import PRIVATE
 from mpiboot.job.plan import keys, launcher, pods, workers
 from mpiboot.job.problems import Problem
-from mpiboot.job.template import spec_of
+from mpiboot.job.template import mounted, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def of_role(job: Job, name: str, role: RoleArrangement, added: pods.Additions) -
     for variable in added.environment.lost(container.get("env") or ()):
         yield warn(f"{path}.env", f"{variable} is set by mpiboot; the value given here is not used")
     for volume in added.volumes:
-        if pods.mounted(container, volume.path):
+        if mounted(container, volume.path):
             message = f"{volume.path} is mounted here, so the job's volume {volume.name} is not"
             yield warn(f"{path}.volumeMounts", message)
     context = spec_of(role.template).get("securityContext") or {}

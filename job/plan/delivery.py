@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HERE = "/opt/mpiboot-ssh"  # compiled into the delivered programs
 SSH = f"{HERE}/bin/ssh"  # what mpirun calls, whatever the image has
+SHELL = f"{HERE}/bin/busybox"
 PORT = 2222
 
 

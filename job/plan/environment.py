@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from mpiboot.job.model import Job
     from mpiboot.job.settings import Settings
 
-CONFIG_DIR = "/etc/mpi"
-HOSTFILE = f"{CONFIG_DIR}/hostfile"
+HOSTFILE = f"{names.CONFIG_DIR}/hostfile"
 ADDRESSES_DIR = "/etc/mpiboot"
 ADDRESSES = f"{ADDRESSES_DIR}/addresses"
 SSH_ARGS = "-o ConnectionAttempts=10"
@@ -79,7 +78,7 @@ def of_launcher(arrangement: Arrangement, ssh: str = "") -> Environment:
     ours = {
         "MPIBOOT_HOSTFILE": HOSTFILE,
         "MPIBOOT_ADDRESSES": ADDRESSES,
-        **(check_in(job, arrangement.settings, pod=False) if arrangement.launcher.carries_mpiboot else {}),
+        **(check_in(job, arrangement.settings, pod=False) if arrangement.waits_by_itself else {}),
     }
     return Environment(
         {"K_MPI_JOB_ROLE": "launcher", **of_both(job), **ours, **fixed, **no_gpu},

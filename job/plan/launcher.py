@@ -39,7 +39,7 @@ def additions(arrangement: Arrangement) -> pods.Additions:
         environment=environment.of_launcher(arrangement, ssh=delivery.SSH if role.delivered else ""),
         volumes=[
             keys.volume(arrangement, role),
-            objects.config_volume(job),
+            objects.config_volume(arrangement),
             addresses_volume(),
             *([delivery.volume(arrangement.settings)] if role.delivered else ()),
         ],
@@ -55,9 +55,15 @@ def additions(arrangement: Arrangement) -> pods.Additions:
 
 
 def command_fields(arrangement: Arrangement) -> dict[str, Any]:
-    """`mpiboot launch` before the user's command. Without a command the entrypoint of our images does the same."""
-    container = arrangement.launcher.container
-    words = pods.with_text(container).get("command")
+    """What waits before the user's command. Without a command the entrypoint of our images does that, and the guard
+    stands before the arguments: the image's entrypoint runs them.
+    """
+    container = pods.with_text(arrangement.launcher.container)
+    words = container.get("command")
+    if arrangement.launch_mode == "guard":
+        shell = [delivery.SHELL, "sh"] if arrangement.launcher.delivered else ["/bin/sh"]
+        guard = [*shell, f"{names.CONFIG_DIR}/{objects.GUARD}"]
+        return {"command": [*guard, *words]} if words else {"args": [*guard, *container["args"]]}
     if arrangement.launch_mode != "in-place" or not words or starts_mpiboot(container):
         return {}
     return {"command": ["mpiboot", "launch", "--", *words]}

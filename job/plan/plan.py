@@ -35,12 +35,13 @@ class Plan:
 def plan(job: Job, material: SshMaterial, settings: Settings | None = None) -> Plan:
     """Everything the job needs. What pods mount comes first in a Plan: it must exist before any pod that mounts it."""
     arrangement = arrange(job, settings or Settings())
-    # Names must resolve before a gated launcher starts, and under runLauncherAsWorker before it is ready itself.
-    early = arrangement.launch_mode == "gate" or job.run_launcher_as_worker
+    # A launcher without mpiboot needs names before workers are Ready: a user's probe may look once in ten seconds.
+    # Under runLauncherAsWorker it needs one before it is ready itself.
+    early = arrangement.launch_mode in {"guard", "gate"} or job.run_launcher_as_worker
     return Plan(
         arrangement=arrangement,
         secret=keys.secret(arrangement, material),
-        config_map=objects.config_map(job, arrangement.settings),
+        config_map=objects.config_map(arrangement),
         service=objects.service(job, publish_not_ready=early),
         workers=workers.Workers(arrangement) if job.worker else (),
         launcher=launcher.manifest(arrangement),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import job_annotations
-from mpiboot.job.template import main_index, spec_of
+from mpiboot.job.template import main_index, mounted, spec_of
 from mpiboot.job.values import as_text
 
 if TYPE_CHECKING:
@@ -88,13 +88,6 @@ def added_container(container: Mapping[str, Any], additions: Additions, names: S
         "volumeMounts": [*(container.get("volumeMounts") or ()), *mounts],
         **additions.container,
     }
-
-
-def mounted(container: Mapping[str, Any], path: str) -> bool:
-    """Whether a container already has something of its own at a path."""
-    mounts = container.get("volumeMounts") or ()
-    paths = {str(mount.get("mountPath")).rstrip("/") for mount in mounts if isinstance(mount, dict)}
-    return path.rstrip("/") in paths
 
 
 def texts(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job.names import ANY_USERS, PRIVATE
+from mpiboot.job.names import ANY_USERS, AUTHORIZED_KEYS, HOST_KEY, PRIVATE
 from mpiboot.job.template import words
 
 if TYPE_CHECKING:
@@ -77,7 +77,17 @@ class Needs:
         return f"{UNFIT_SAYS}{image} has no {program}, and ranks are started by SSH; add it with: {fix}"
 
 
-def command(ssh_dir: str, *, verify: bool, needs: Needs | None = None) -> list[str]:
+# The keys of a worker that mounts nothing. Another user than sshd's may be the one that logs in and reads the second.
+PRIVATE_KEYS = [
+    "keys=$(mktemp -d /dev/shm/mpiboot.XXXXXX 2>/dev/null || mktemp -d) && chmod 755 $keys || exit 73",
+    f'(umask 077; echo "${HOST_KEY}" >$keys/id_rsa)',
+    f'echo "${AUTHORIZED_KEYS}" >$keys/authorized_keys',
+    f"unset {HOST_KEY} {AUTHORIZED_KEYS}",
+    "set -- -o HostKey=$keys/id_rsa -o AuthorizedKeysFile=$keys/authorized_keys",
+]
+
+
+def command(ssh_dir: str, *, verify: bool, mountless: bool = False, needs: Needs | None = None) -> list[str]:
     """An sshd in the foreground, or `mpiboot worker` if the image proves to be built from one of ours.
 
     The job's host key comes first on the command line, so it wins over keys baked into the image. A mounted Secret is a
@@ -89,7 +99,9 @@ def command(ssh_dir: str, *, verify: bool, needs: Needs | None = None) -> list[s
         *(needs or Needs()).script(),
         "mkdir -p /run/sshd 2>/dev/null",
     ]
-    if verify:
+    if mountless:
+        lines += PRIVATE_KEYS
+    elif verify:
         lines += [
             f'key={key}; [ -r "$key" ] || key={any_users}',
             # An image may name that very key already. ParameterValues twice, every client complains about a duplicate.
@@ -109,11 +121,6 @@ def listens(container: Mapping[str, Any]) -> list[str]:
     """The command of a probe that does not know the port."""
     config = option(container, CONFIG)
     return ["/bin/sh", "-c", LISTENS, "sshd", *(["-f", config] if config else [])]
-
-
-def has_probe(container: Mapping[str, Any]) -> bool:
-    """Whether the template has a probe of its own."""
-    return bool(container.get("startupProbe") or container.get("readinessProbe"))
 
 
 def known_port(container: Mapping[str, Any]) -> int | None:

@@ -109,10 +109,12 @@ def sshd_fields(arrangement: Arrangement, role: RoleArrangement) -> dict[str, An
         if not role.carries_mpiboot:
             client = role.image == arrangement.launcher.image and arrangement.launch_mode != "in-place"
             needs = sshd.Needs(role.image, job.runtime.image, client=client)
-            fields["command"] = sshd.command(job.ssh_auth_mount_path, verify=arrangement.verify_hosts, needs=needs)
+            fields["command"] = sshd.command(
+                job.ssh_auth_mount_path, verify=arrangement.verify_hosts, mountless=arrangement.mountless, needs=needs
+            )
         elif job.dialect != "v2beta1":
             fields["command"] = SERVES
-    if arrangement.launch_mode == "gate" and not sshd.has_probe(container):
+    if arrangement.launch_mode == "gate" and not container.get("startupProbe"):
         fields["startupProbe"] = sshd.probe(container, delivery.PORT if role.delivered else None)
     return fields
 

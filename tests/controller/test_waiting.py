@@ -99,6 +99,59 @@ def test_launchers_of_our_images_wait_by_themselves_and_receive_addresses(world:
     eventually("both addresses", lambda: told() == wanted)
 
 
+RUNNING: dict[str, Any] = {
+    "name": "main", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "started": True,
+    "state": {"running": {}},
+}  # fmt: skip
+
+
+def test_a_gate_does_not_wait_for_a_users_readiness_probe(world: World) -> None:
+    """Such a probe may begin late and look seldom. The startup probe that the plan adds has seen sshd."""
+    job: dict[str, Any] = {"name": "main", "image": "mpi-image"}
+    probed = {**job, "readinessProbe": {"tcpSocket": {"port": 2222}, "initialDelaySeconds": 2}}
+    world.submit(mpiReplicaSpecs={
+        "Launcher": {"template": {"spec": {"containers": [job]}}},
+        "Worker": {"replicas": 1, "template": {"spec": {"containers": [probed]}}}})  # fmt: skip
+    world.started(1)
+    name = world.launcher_pod()["metadata"]["name"]
+    worker, = world.workers()
+    assert worker["spec"]["containers"][0]["startupProbe"]["periodSeconds"] == 1
+    world.phase(worker, "Running", containerStatuses=[{**RUNNING, "started": False}])
+    world.named(worker)
+    holds(lambda: gates(world, name) == [GATE], 1)
+    world.phase(worker, "Running", containerStatuses=[RUNNING])
+    eventually("an open gate", lambda: gates(world, name) == [])
+    assert world.status()["launcherWaits"] == "gate"
+
+
+def test_a_foreign_launcher_with_a_command_waits_by_itself_for_workers_that_dns_knows(world: World) -> None:
+    job: dict[str, Any] = {"name": "main", "image": "mpi-image"}
+    world.submit(mpiReplicaSpecs={
+        "Launcher": {"template": {"spec": {"containers": [{**job, "command": ["mpirun", "./a"]}]}}},
+        "Worker": {"replicas": 2, "template": {"spec": {"containers": [job]}}}})  # fmt: skip
+    world.started()
+    name = world.launcher_pod()["metadata"]["name"]
+    assert gates(world, name) == []
+    workers = world.workers()
+    for number, worker in enumerate(workers):
+        address = f"10.9.8.{number}"
+        world.phase(worker, "Running", podIP=address, podIPs=[{"ip": address}], containerStatuses=[RUNNING])
+
+    def told() -> list[str]:
+        found = world.get("Pod", name)
+        assert found
+        text: str = found["metadata"].get("annotations", {}).get("mpiboot.dev/addresses", "")
+        return text.splitlines()
+
+    wanted = [f"job-worker-{n}.job.{world.namespace}.svc 10.9.8.{n}" for n in range(2)]
+    holds(lambda: told() == [], 1)
+    world.named(workers[1])
+    eventually("the address of the worker that has a name", lambda: told() == wanted[1:])
+    world.named(workers[0])
+    eventually("both addresses", lambda: told() == wanted)
+    assert world.status()["launcherWaits"] == "guard"
+
+
 def test_with_waitforworkersready_there_is_no_launcher_before(world: World) -> None:
     world.submit(launcherCreationPolicy="WaitForWorkersReady")
     world.replicas({"Worker": {}})

@@ -72,11 +72,24 @@ def annotated(**values: str) -> dict[str, Any]:
 
 Case = tuple[dict[str, Any], dict[str, Any], str, list[str] | None]
 PREFIX = ["mpiboot", "launch", "--"]
+GUARD = ["/bin/sh", "/etc/mpi/wait_for_workers.sh"]
+ARGUMENTS = f"{LAUNCHER}.args"
 WAITS: dict[str, Case] = {
     "ours": (OUR_LAUNCHER | RUN, {}, "in-place", [*PREFIX, "mpirun", "./a"]),
     "ours without command: its entrypoint does it": (OUR_LAUNCHER, {}, "in-place", None),
     "ours with arguments only": (OUR_LAUNCHER | {f"{LAUNCHER}.args": ["mpirun", "./a"]}, {}, "in-place", None),
-    "foreign": (RUN, {}, "gate", ["mpirun", "./a"]),
+    "foreign": (RUN, {}, "guard", [*GUARD, "mpirun", "./a"]),
+    "foreign without command: its own may be anything": ({}, {}, "gate", None),
+    "foreign with arguments for a program that is its entrypoint": ({ARGUMENTS: ["-n", "2", "./a"]}, {}, "gate", None),
+    "foreign with one argument, perhaps for a shell": ({ARGUMENTS: ["mpirun"]}, {}, "gate", None),
+    "foreign, elastic: its list of hosts is a file": (
+        {f"{LAUNCHER}.command": ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "./a"]}, {},
+        "gate", ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "./a"]),
+    "foreign with a mount of its own in the script's place": (
+        RUN | {f"{LAUNCHER}.volumeMounts": [{"name": "mine", "mountPath": "/etc/mpi/"}]}, {}, "gate",
+        ["mpirun", "./a"]),
+    "foreign, gated": (RUN | annotated(launch="gate"), {}, "gate", ["mpirun", "./a"]),
+    "ours, with the script": (OUR_LAUNCHER | RUN | annotated(launch="guard"), {}, "guard", [*GUARD, "mpirun", "./a"]),
     "foreign, said to hold mpiboot": (RUN | annotated(launch="in-place"), {}, "in-place", [*PREFIX, "mpirun", "./a"]),
     "foreign that calls mpiboot": (
         {f"{LAUNCHER}.command": ["/opt/bin/mpiboot", "launch", "mpirun"]},
@@ -86,7 +99,7 @@ WAITS: dict[str, Case] = {
     ),
     "ours, not to wait": (OUR_LAUNCHER | RUN | annotated(launch="off"), {}, "off", ["mpirun", "./a"]),
     "ours, gated": (OUR_LAUNCHER | RUN | annotated(launch="gate"), {}, "gate", ["mpirun", "./a"]),
-    "an unknown value": (RUN | annotated(launch="please"), {}, "gate", ["mpirun", "./a"]),
+    "an unknown value": (RUN | annotated(launch="please"), {}, "guard", [*GUARD, "mpirun", "./a"]),
     "known by a look inside": (RUN, {"own_images": frozenset({"me/app"})}, "in-place", [*PREFIX, "mpirun", "./a"]),
     "with a number for a word": (
         OUR_LAUNCHER | {f"{LAUNCHER}.command": ["mpirun", "-n", 2]}, {}, "in-place", [*PREFIX, "mpirun", "-n", "2"]),
@@ -108,7 +121,33 @@ def test_where_a_job_waits_for_its_workers(
     assert spec.get("schedulingGates") == ([{"name": "mpiboot.dev/workers"}] if waits == "gate" else None)
     # Only a gate looks at the workers' readiness, so only it needs workers to have one.
     assert ("startupProbe" in plan.workers[0]["spec"]["containers"][0]) is (waits == "gate")
-    assert plan.service["spec"]["publishNotReadyAddresses"] is (waits == "gate")
+    assert plan.service["spec"]["publishNotReadyAddresses"] is (waits in {"guard", "gate"})
+    assert ("wait_for_workers.sh" in plan.config_map["data"]) is (waits == "guard")
+
+
+BEHIND: dict[str, tuple[list[str], bool]] = {
+    "a program": (["mpirun", "-n", "2", "./a"], False),
+    "a program by its path": (["/opt/mpi/bin/mpiexec.hydra", "./a"], False),
+    "a shell": (["/bin/bash", "-c", "mpirun ./a"], False),
+    "any words, if the job says that its entrypoint runs them": (["python", "a.py"], True),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), BEHIND.values(), ids=BEHIND)
+def test_arguments_that_begin_with_a_program_wait_behind_the_images_entrypoint(
+    plan_small: Callable[..., Plan], arguments: list[str], said: bool
+) -> None:
+    plan = plan_small({ARGUMENTS: arguments} | (annotated(launch="guard") if said else {}))
+    container = plan.launcher["spec"]["template"]["spec"]["containers"][0]
+    assert (plan.arrangement.launch_mode, container.get("command")) == ("guard", None)
+    assert container["args"] == [*GUARD, *arguments]
+
+
+def test_a_launcher_that_gets_ssh_gets_a_shell_too(plan_small: Callable[..., Plan]) -> None:
+    plan = plan_small(RUN | annotated(ssh="delivered"), delivery_image="mpiboot/delivery")
+    command = plan.launcher["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[:3] == ["/opt/mpiboot-ssh/bin/busybox", "sh", "/etc/mpi/wait_for_workers.sh"]
+
 
 
 def sshd(directory: str = "", needs: Needs | None = None) -> list[str]:

@@ -13,10 +13,18 @@ if TYPE_CHECKING:
 
 SPEC = "Worker.template.spec"
 OURS = {f"{SPEC}.containers.0.image": "mpiboot/openmpi:1"}
+FOREIGN = {f"{SPEC}.containers.0.image": "me/app"}
 KEYS = {"MPIBOOT_HOST_KEY": "host-privatekey", "MPIBOOT_AUTHORIZED_KEYS": "ssh-publickey"}
 
 MOUNT: dict[str, dict[str, Any]] = {
-    "a foreign image": {f"{SPEC}.containers.0.image": "me/app"},
+    "a foreign image that is not verified": {
+        f"{SPEC}.containers.0.image": "me/app",
+        "metadata.annotations": {"mpiboot.dev/host-keys": "off"},
+    },
+    "a foreign image with a command": {
+        f"{SPEC}.containers.0.image": "me/app",
+        f"{SPEC}.containers.0.command": ["/usr/sbin/sshd", "-De"],
+    },
     "a foreign image that the job declares to hold mpiboot": {
         "metadata.annotations": {"mpiboot.dev/launch": "in-place"},
         "Launcher.template.spec.containers.0.image": "me/app",
@@ -56,6 +64,15 @@ def test_a_worker_that_only_serves_mounts_nothing(plan_small: Callable[..., Plan
     assert (pod["volumes"], pod["containers"][0]["volumeMounts"]) == ([], [])
     assert pod["automountServiceAccountToken"] is False
     assert key_variables(plan) == KEYS
+
+
+def test_a_foreign_worker_that_gets_its_command_from_us_mounts_nothing(plan_small: Callable[..., Plan]) -> None:
+    plan = plan_small(FOREIGN, mount_keys=False)
+    assert plan.workers[0]["spec"]["volumes"] == []
+    assert key_variables(plan) == KEYS
+    script = plan.workers[0]["spec"]["containers"][0]["command"][2]
+    assert '"$MPIBOOT_HOST_KEY"' in script
+    assert "/root/.ssh" not in script
 
 
 @pytest.mark.parametrize("changes", MOUNT.values(), ids=MOUNT)

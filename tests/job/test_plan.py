@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job.check.advice import advice
+from mpiboot.job.plan.plan import plan as make
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpiboot.job.model import Job
     from mpiboot.job.plan.plan import Plan
+    from mpiboot.job.plan.ssh_material import SshMaterial
 
 UID = "0b5c1d6e-0000-4000-8000-000000000001"
 OBJECT_LABELS = {
@@ -57,7 +61,7 @@ def test_config_map_and_service(planned: Callable[..., Plan]) -> None:
     plan = planned("pi.yaml", cluster_domain="cluster.example")
     metadata = {"namespace": "default", "labels": OBJECT_LABELS}
     assert (plan.config_map["kind"], plan.config_map["metadata"]) == ("ConfigMap", {"name": "pi-config", **metadata})
-    assert plan.config_map["data"].keys() == {"hostfile", "discover_hosts.sh"}
+    assert plan.config_map["data"].keys() == {"hostfile", "discover_hosts.sh", "wait_for_workers.sh"}
     assert plan.config_map["data"]["hostfile"] == (
         "pi-worker-0.pi.default.svc.cluster.example slots=2\npi-worker-1.pi.default.svc.cluster.example slots=2\n"
     )
@@ -71,7 +75,7 @@ def test_config_map_and_service(planned: Callable[..., Plan]) -> None:
                 "training.kubeflow.org/operator-name": "mpi-operator",
                 "training.kubeflow.org/job-name": "pi",
             },
-            "publishNotReadyAddresses": True,  # a gated launcher starts the moment the last worker is ready
+            "publishNotReadyAddresses": True,  # a user's probe may call a worker ready long after its sshd listens
         },
     }
 
@@ -108,7 +112,6 @@ def test_a_worker_pod(planned: Callable[..., Plan]) -> None:
                         {"name": "MPIBOOT_INDEX", "value": "1"},
                     ],
                     "volumeMounts": [{"name": "ssh-auth", "mountPath": "/home/mpiuser/.ssh"}],
-                    "startupProbe": workers[0]["spec"]["containers"][0]["startupProbe"],
                 }
             ],
             "volumes": [
@@ -149,13 +152,12 @@ def test_the_launcher_job(planned: Callable[..., Plan]) -> None:
                     "hostname": "pi-launcher",
                     "subdomain": "pi",
                     "restartPolicy": "OnFailure",
-                    "schedulingGates": [{"name": "mpiboot.dev/workers"}],
                     "containers": [
                         {
                             "image": "mpioperator/mpi-pi:openmpi",
                             "name": "mpi-launcher",
                             "securityContext": {"runAsUser": 1000},
-                            "command": ["mpirun"],
+                            "command": ["/bin/sh", "/etc/mpi/wait_for_workers.sh", "mpirun"],
                             "args": ["-n", "4", "/home/mpiuser/pi"],
                             "env": container["env"],
                             "volumeMounts": [
@@ -186,6 +188,7 @@ def test_the_launcher_job(planned: Callable[..., Plan]) -> None:
                                 "items": [
                                     {"key": "hostfile", "path": "hostfile", "mode": 0o444},
                                     {"key": "discover_hosts.sh", "path": "discover_hosts.sh", "mode": 0o555},
+                                    {"key": "wait_for_workers.sh", "path": "wait_for_workers.sh", "mode": 0o555},
                                 ],
                             },
                         },
@@ -251,9 +254,16 @@ def test_on_the_hosts_network_names_still_resolve(planned: Callable[..., Plan]) 
     assert plan.launcher["spec"]["template"]["spec"]["dnsConfig"]["searches"] == ["example.org"]
 
 
-def test_a_queues_own_gate_stays_last(planned: Callable[..., Plan]) -> None:
-    gates = planned("root-working-launcher.yaml").launcher["spec"]["template"]["spec"]["schedulingGates"]
-    assert gates == [{"name": "mpiboot.dev/workers"}, {"name": "kueue.x-k8s.io/topology"}]
+def test_a_queues_own_gate_stays_last(planned: Callable[..., Plan], material: SshMaterial) -> None:
+    plan = planned("root-working-launcher.yaml")
+    gate = replace(plan.job, annotations={**plan.job.annotations, "mpiboot.dev/launch": "gate"})
+
+    def gates(job: Job) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = make(job, material).launcher["spec"]["template"]["spec"]["schedulingGates"]
+        return found
+
+    assert gates(plan.job) == [{"name": "kueue.x-k8s.io/topology"}]
+    assert gates(gate) == [{"name": "mpiboot.dev/workers"}, {"name": "kueue.x-k8s.io/topology"}]
 
 
 def test_unquoted_numbers_become_the_text_that_was_meant(planned: Callable[..., Plan]) -> None:

@@ -45,12 +45,6 @@ def test_probes_never_kill_a_worker() -> None:
     assert unknown["failureThreshold"] == 2147483647
 
 
-@pytest.mark.parametrize("own", ["startupProbe", "readinessProbe"])
-def test_a_probe_of_the_user_is_enough(own: str) -> None:
-    assert sshd.has_probe({own: {"tcpSocket": {"port": 1}}})
-    assert not sshd.has_probe({"livenessProbe": {"tcpSocket": {"port": 1}}})
-
-
 CONFIGS: dict[str, tuple[list[str], list[str]]] = {
     "none": (["/usr/sbin/sshd", "-De"], []),
     "an option": (["/usr/sbin/sshd", "-De", "-f", "/home/u/sshd_config"], ["-f", "/home/u/sshd_config"]),

@@ -34,7 +34,8 @@ def test_ranks_are_the_hostfiles_slots_and_the_launcher_sees_no_gpu(
     assert (set_here["NVIDIA_VISIBLE_DEVICES"], set_here["NVIDIA_DRIVER_CAPABILITIES"]) == ("", "")
     mounts = {item["path"]: item["mode"] for volume in plan.launcher["spec"]["template"]["spec"]["volumes"]
               for item in volume.get("configMap", {}).get("items", ())}  # fmt: skip
-    assert mounts == {"hostfile": 0o444, "discover_hosts.sh": 0o555}
+    guard = {"wait_for_workers.sh": 0o555} if plan.arrangement.launch_mode == "guard" else {}
+    assert mounts == {"hostfile": 0o444, "discover_hosts.sh": 0o555, **guard}
 
 
 @pytest.mark.parametrize("version", IMAGES)
