@@ -22,6 +22,7 @@ RUN: Table = {
     "delete": ("mpiboot.cli.jobs:delete", "End jobs and remove all that belongs to them."),
 }
 MANIFESTS: Table = {
+    "init": ("mpiboot.cli.init:init", "Write a first manifest with comments, and a Dockerfile."),
     "generate": ("mpiboot.cli.generate:generate", "Print the manifests of a prototype."),
     "lint": ("mpiboot.cli.lint:lint", "Print what is wrong or outdated in a manifest."),
     "convert": ("mpiboot.cli.convert:convert", "Print a manifest of an older version as v2beta1."),
