@@ -54,6 +54,8 @@ class BootConfig(NamedTuple):
     events: str
     data: Data
     end_workers: bool
+    receive: str
+    receive_timeout: float
     command: tuple[str, ...]
 
     @property
@@ -106,6 +108,8 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
         events=environ.get("MPIBOOT_EVENTS", ""),
         data=_data(values, problems),
         end_workers=_switch(values.get("end_workers", "")),
+        receive=values.get("receive", ""),
+        receive_timeout=_seconds(values.get("receive_timeout", "0"), "--receive-timeout", problems),
         command=parsed.command,
     )
     _refuse(problems)

@@ -198,6 +198,8 @@ def _run_command(context: Context, ready: Ready, number: int) -> Attempt:
         files.write(run.hostfile(form), hostfile.render(usable, form))
     if usable and run.job_hostfile:
         _write_job_hostfile(run.job_hostfile, hostfile.render(usable, mpi.SLOTS), context.log)
+    if config.receive and number == 1:
+        _receive(context, ready)
     setting = _setting(context, ready, usable)
     given = {**context.environ, ATTEMPT_VARIABLE: str(number)}
     environ = environment.build(given, setting, config.forward)
@@ -228,6 +230,16 @@ def _run_command(context: Context, ready: Ready, number: int) -> Attempt:
     if outcome.final:
         final = "a restart would not change that"
     return Attempt(outcome.code, last_line, time.monotonic() - began, final, words, environ)
+
+
+def _receive(context: Context, ready: Ready) -> None:
+    """Wait for the caller's working directory, and unpack it on every host."""
+    from mpiboot.bootstrap.workdir import hand_on
+
+    expected = hand_on.Expected(context.config.receive, context.config.receive_timeout)
+    hosts = [worker.name for worker in ready.loop.table.ready()]
+    hand_on.bring(expected, hosts, context.run.ssh_config, context.environ, context.signals, context.log)
+    context.mark("directory")
 
 
 def _usable(entries: tuple[Entry, ...], table: WorkerTable) -> list[Entry]:

@@ -74,6 +74,11 @@ OPTIONS = (
     Option("--strict-placement", "MPIBOOT_STRICT_PLACEMENT", "", "",
            "End the job if all its ranks run on the launcher although other hosts have slots. Default: only warn.",
            ("launch",)),
+    Option("--receive", "MPIBOOT_RECEIVE", "DIR", "",
+           "Before the command starts, wait for the contents of DIR, which `mpiboot run` sends, and hand them on to "
+           "the workers.", ("launch",)),
+    Option("--receive-timeout", "MPIBOOT_RECEIVE_TIMEOUT", "SECONDS", "120",
+           "How long --receive waits without a byte of the directory; then exit 124.", ("launch",)),
     Option("--end-workers", "MPIBOOT_END_WORKERS", "", "",
            "End the workers when the command has ended. For workers without an operator.",
            ("launch",)),
@@ -103,8 +108,8 @@ COMMANDS = (
             "mpiboot launch [OPTIONS] [--] COMMAND [ARGUMENT...]", (
                 ("the command's own", "the command ran; 128+N if signal N ended it"),
                 ("2", "the options, the hostfile or the keys are wrong"),
-                ("74", "the data could not be downloaded or uploaded"),
-                ("124", "the workers were not ready in time"),
+                ("74", "the data could not be downloaded or uploaded, or the directory not handed on"),
+                ("124", "the workers were not ready, or the directory did not come, in time"),
                 ("125", "mpiboot ended the job: a worker was lost, or --strict-placement"),
                 ("126", "the command cannot be executed"),
                 ("127", "the command was not found"))),

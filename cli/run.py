@@ -20,7 +20,9 @@ RANKS = {"-np", "--np"}
 # A manifest says these itself.
 OF_A_PROGRAM: tuple[str, ...] = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
 # Only an engine of this machine has these.
-OF_THIS_MACHINE = ("retries", "timeline", "verbose", "mounts", "allow_host_path", "allow_privileges")
+OF_THIS_MACHINE = ("retries", "timeline", "mounts", "allow_host_path", "allow_privileges")
+# Only a cluster has these.
+OF_A_CLUSTER = ("namespace", "context", "detach")
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -91,6 +93,10 @@ def _mpirun_s(word: str) -> str:
               help="Where to run.  [default: docker if an engine answers, else local]")  # fmt: skip
 @click.option("--namespace", metavar="NAME", help="Namespace of the job, with --engine kubernetes.  "
               "[default: the manifest's, else the kubeconfig's]")  # fmt: skip
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig, with --engine kubernetes.  "
+              "[default: its current one]")  # fmt: skip
+@click.option("-d", "--detach", is_flag=True, help="With --engine kubernetes: leave the job on the cluster, and return "
+              "when it has the current directory. `mpiboot logs -f` prints its output.")  # fmt: skip
 @click.option("--retries", type=click.IntRange(min=0), metavar="N",
               help="How often a launcher that failed is started again.  [default: the manifest's backoffLimit, else 0; "
               "a cluster's default is 6]")  # fmt: skip
@@ -110,8 +116,9 @@ def _mpirun_s(word: str) -> str:
 def run(
     ctx: click.Context, manifest: str | None, processes: int | None, workers: int, slots: int | None,
     env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
-    namespace: str | None, retries: int | None, mounts: tuple[str, ...], no_workdir: bool, allow_host_path: bool,
-    allow_privileges: bool, timeline: str | None, verbose: bool, quiet: bool, image: str | None,
+    namespace: str | None, context: str | None, detach: bool, retries: int | None, mounts: tuple[str, ...],
+    no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None, verbose: bool,
+    quiet: bool, image: str | None,
 ) -> int:  # fmt: skip
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
@@ -138,11 +145,11 @@ def run(
     if engine == "kubernetes":
         if given := _given(ctx, OF_THIS_MACHINE):
             raise click.UsageError(f"{' and '.join(given)}: not with --engine kubernetes; leave it out")
-    elif namespace:
-        raise click.UsageError("--namespace goes with --engine kubernetes; other engines have no namespaces")
+    elif given := _given(ctx, OF_A_CLUSTER):
+        raise click.UsageError(f"{given[0]} goes with --engine kubernetes; leave it out")
     return start(RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
-        namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir),
+        namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, detach,
     ))  # fmt: skip
 
 

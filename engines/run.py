@@ -17,6 +17,7 @@ from mpiboot.engines.timeline.report import TimelineReport
 from mpiboot.job import elastic, names
 from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.errors import UserError
+from mpiboot.job.model import OUR_USERS_SSH
 from mpiboot.job.settings import Settings
 from mpiboot.job.template import spec_of
 
@@ -47,6 +48,8 @@ class RunOptions:
     retries: int | None = None  # None: as the manifest has it, else 0
     namespace: str | None = None  # of a cluster; None: the manifest's, else the kubeconfig's
     directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
+    context: str | None = None  # of the kubeconfig; None: its current one
+    detach: bool = False  # on a cluster: leave the job there when it has what it needs of this machine
 
 
 def run(options: RunOptions) -> int:
@@ -152,17 +155,27 @@ def _on_cluster(
         assert options.program
         if not options.program.image:
             raise UserError("a cluster needs an image: mpiboot run --engine kubernetes [OPTIONS] IMAGE -- PROGRAM")
-        wanted = request.from_program(options.program)
+        program = options.program
+        if options.directories.workdir and not program.ssh_dir:  # an image that takes the directory holds mpiboot
+            program = replace(program, ssh_dir=OUR_USERS_SSH)
+        wanted = request.from_program(program)
     job = wanted.job.job
     _check(wanted, output)
-    if options.manifest != "-" and stdin.has_input():
-        output.note("warning: stdin is not sent to a cluster; put the input into the image or into a volume")
-    from mpiboot.engines.kubernetes.cluster import Cluster
-    from mpiboot.engines.kubernetes.engine import KubernetesEngine
+    from mpiboot.engines.kubernetes import begin
 
     # A program's job goes to the namespace of the kubeconfig, and so does that of a manifest without one.
     namespace = options.namespace or (options.manifest and wanted.data["metadata"].get("namespace")) or None
-    engine = KubernetesEngine(Cluster(namespace), wanted.data, _grace(job), inbox, output)
+    on_cluster = begin.Wanted(
+        wanted,
+        _grace(job),
+        options.directories if options.program else None,
+        own_stdin=options.manifest != "-",
+        namespace=namespace,
+        context=options.context,
+        verbose=options.verbose,
+        detach=options.detach,
+    )
+    engine = begin.engine(on_cluster, inbox, output)
     # The cluster counts attempts and seconds, replaces workers and sees to grace periods.
     return engine, Rules(grace=None, workers=job.workers)
 

@@ -27,7 +27,7 @@ from mpiboot.kube.kinds import MERGE
 from mpiboot.kube.outage import Outage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from mpiboot.kube.connection import Connection
     from mpiboot.kube.kinds import Kind
@@ -183,6 +183,20 @@ class Api:
                     yield chunk
         except NO_ANSWER as error:
             raise UnreachableError(f"GET {path}: {_why(error)}") from error
+
+    async def upgraded(
+        self, path: str, params: Sequence[tuple[str, str]], protocols: Sequence[str]
+    ) -> aiohttp.ClientWebSocketResponse:
+        """A connection in both directions. What goes wrong is aiohttp's own error."""
+        assert self._session, "used outside `async with`"
+        return await self._session.ws_connect(
+            self.connection.server + path,
+            params=params,
+            protocols=protocols,
+            headers=await self.connection.headers(),
+            proxy=self.connection.proxy,
+            max_msg_size=0,
+        )
 
     async def exchange(self, request: Request) -> tuple[int, bytes]:
         """The status and the text of whatever answers. Nothing is tried again."""

@@ -30,9 +30,9 @@ class Connection:
 
 
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
-    """The connection of a kubeconfig if one is named (or $KUBECONFIG is), else of this pod's service account."""
+    """The connection of a kubeconfig if one is named (or $KUBECONFIG, or a context is), else of this pod's account."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
-    if not named and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists():
+    if not named and not context and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists():
         return in_cluster()
     return await from_kubeconfig(named or "~/.kube/config", context)
 

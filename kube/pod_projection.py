@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.job import job_annotations, names
 from mpiboot.job.plan import sshd
 from mpiboot.job.values import natural
+from mpiboot.kube import pull_errors
 from mpiboot.kube.projections import BaseView, job_key, meta
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def _containers(status: dict[str, Any], field: str) -> str:
     """The problem of the first container that has one."""
     for each in status.get(field) or ():
         state: dict[str, Any] = each.get("state") or {}
+        if cause := pull_errors.short(each):
+            return cause
         if (waiting := state.get("waiting")) and waiting.get("reason", "") not in _NORMAL:
             last = (each.get("lastState") or {}).get("terminated")
             return _words(waiting["reason"], waiting.get("message", "")) + (f"; before: {_ended(last)}" if last else "")

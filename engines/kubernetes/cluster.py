@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpiboot.engines.kubernetes.namespace_jobs import NamespaceJobs
 from mpiboot.job.errors import UserError
 from mpiboot.kube.api_error import ApiError, UnreachableError
 from mpiboot.kube.blocking import Client
+from mpiboot.kube.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -17,10 +19,13 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """One namespace; without a name the kubeconfig's. Its connections end with the process, or with `close`."""
+    """One namespace; without a name the kubeconfig's. Its connections end with the process, or with `close`.
 
-    def __init__(self, namespace: str | None) -> None:
-        self._client = Client()
+    `context`: one of the kubeconfig, instead of its current one.
+    """
+
+    def __init__(self, namespace: str | None, context: str | None = None) -> None:
+        self._client = Client(partial(connect, context=context))
         self.jobs = NamespaceJobs(self._client.api, namespace or self._client.api.connection.namespace)
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

@@ -9,13 +9,17 @@ import signal
 import threading
 import time
 from concurrent import futures
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.engines.engine import CancelledError
 from mpiboot.engines.inbox import LAUNCHER, Ended, Failed, Interrupted
 from mpiboot.engines.kubernetes.cluster import refusal
+from mpiboot.engines.kubernetes.directory_sender import DirectorySender
 from mpiboot.engines.kubernetes.launcher_output import LauncherOutput
+from mpiboot.engines.kubernetes.launcher_streams import LauncherStreams
 from mpiboot.engines.kubernetes.namespace_jobs import NoJobError
+from mpiboot.engines.kubernetes.state_notes import StateNotes
 from mpiboot.job.errors import UserError
 from mpiboot.kube.api_error import ApiError, UnreachableError
 
@@ -24,8 +28,10 @@ if TYPE_CHECKING:
 
     from mpiboot.engines.inbox import Event, Inbox
     from mpiboot.engines.kubernetes.cluster import Cluster
+    from mpiboot.engines.kubernetes.directory import Listing
     from mpiboot.engines.kubernetes.namespace_jobs import JobId
     from mpiboot.engines.output import Output
+    from mpiboot.engines.stdin import Stdin
 
 LOOK_EVERY = 0.5  # seconds
 LONGEST_PAUSE = 5.0  # seconds between two tries to reach a cluster that does not answer
@@ -34,11 +40,25 @@ DELETED_LATER = "mpiboot deletes the job when it answers; press Ctrl-C to leave 
 GRACE = 30.0  # seconds, Kubernetes' default
 
 
+@dataclass(frozen=True)
+class Caller:
+    """What a job gets of its caller. `detach`: the run ends when the job has it, and leaves the job there.
+
+    `needs_stdin`: there is input, so a cluster that does not take it is an error.
+    """
+
+    listing: Listing | None = None
+    stdin: Stdin | None = None
+    needs_stdin: bool = False
+    verbose: bool = False
+    detach: bool = False
+
+
 class KubernetesEngine:
     """One run of one job."""
 
     def __init__(self, cluster: Cluster, manifest: Mapping[str, Any], grace: float | None, inbox: Inbox[Event],
-                 output: Output) -> None:  # fmt: skip
+                 output: Output, caller: Caller | None = None) -> None:  # fmt: skip
         """`grace` is the launcher's grace period, None if the manifest leaves it to the cluster."""
         self._cluster, self._jobs = cluster, cluster.jobs
         self._manifest, self._inbox, self._output = manifest, inbox, output
@@ -48,7 +68,14 @@ class KubernetesEngine:
         self._creating: futures.Future[JobId] | None = None
         self._following: futures.Future[int] | None = None
         self._job: JobId | None = None
-        self._launchers = LauncherOutput(cluster.jobs, output)
+        self._caller = caller = caller or Caller()
+        shows = caller.listing is not None and not caller.detach
+        streams = LauncherStreams(
+            cluster.jobs, output, caller.stdin, needs_stdin=caller.needs_stdin, shows_output=shows
+        )
+        self._launchers = LauncherOutput(cluster.jobs, output, streams)
+        self._sender = DirectorySender(cluster.jobs, caller.listing, streams, output) if caller.listing else None
+        self._detached = False
         self._cancelled = threading.Event()
         self._stopping = False  # the user has asked for the end
         self._gone = False  # the cluster has taken the deletion
@@ -98,6 +125,8 @@ class KubernetesEngine:
         try:
             if self._following:
                 self._following.cancel()
+            if self._detached and not self._stopping:
+                return
             if not self._gone and (self._stopping or not self._deleted_before_a_signal()):
                 where = self._jobs.namespace
                 raise UserError(
@@ -151,7 +180,7 @@ class KubernetesEngine:
 
     async def _follow(self, job: JobId) -> int:
         """The exit code of the job, once it has ended. Only a first look that is refused is an error."""
-        said = ""
+        notes = StateNotes(self._jobs, self._output, verbose=self._caller.verbose)
         seen = False
         while True:
             try:
@@ -168,17 +197,24 @@ class KubernetesEngine:
                 continue
             seen = True
             self._away.answered()
-            line = look.state_line()
-            if line != said:
-                said = line
-                self._output.note(line)
+            if not self._stopping:
+                await notes.update(job, look)
             if look.status.get("state") == "Invalid":
                 return 2
-            self._launchers.update(look)
+            if self._sender:
+                self._sender.update(look)
+            if self._caller.detach and (not self._sender or self._sender.sent):
+                self._detached = True
+                self._output.feed(LAUNCHER, "out", f"{self._name}\n".encode())
+                here = f"{self._name} --engine kubernetes -n {self._jobs.namespace}"
+                self._output.note(f"the job goes on: mpiboot logs -f {here}; mpiboot delete {here}")
+                return 0
+            if not self._caller.detach:
+                self._launchers.update(look)
             if look.conditions.finished:
                 await self._launchers.end()
                 return look.exit_code()
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(LOOK_EVERY if self._launchers.begun else LOOK_EVERY / 2)
 
     async def _deleted(self, error: NoJobError) -> int:
         """The exit code of a job that is no more; its launcher may still be at its end."""

@@ -12,7 +12,9 @@ from mpiboot.engines.kubernetes.namespace_jobs import main_container
 from mpiboot.kube.api_error import ApiError, UnreachableError
 
 if TYPE_CHECKING:
+    from mpiboot.engines.kubernetes.launcher_streams import LauncherStreams
     from mpiboot.engines.kubernetes.namespace_jobs import NamespaceJobs
+    from mpiboot.engines.kubernetes.shown_lines import LogFilter
     from mpiboot.engines.kubernetes.snapshot import Snapshot
     from mpiboot.engines.output import Output
     from mpiboot.kube.api import Object
@@ -26,17 +28,20 @@ REFUSED = frozenset({401, 403})
 class LauncherOutput:
     """Reads the log of each launcher once. A cluster keeps stdout and stderr of a container as one stream."""
 
-    def __init__(self, jobs: NamespaceJobs, output: Output) -> None:
-        self._jobs, self._output = jobs, output
+    def __init__(self, jobs: NamespaceJobs, output: Output, streams: LauncherStreams | None = None) -> None:
+        self._jobs, self._output, self._streams = jobs, output, streams
         self._readers: dict[str, asyncio.Task[None]] = {}
         self.deleting = False  # the job is being deleted: that its pods go is no news
 
     def update(self, seen: Snapshot, *, follow: bool = True) -> None:
-        """Begin to read the launchers that have started since."""
+        """Begin to read the launchers that have started since. Raises UserError if one did not get its input."""
         for pod in seen.of(LAUNCHER):
             if pod.phase not in {"Pending", "Unknown"} and pod.name not in self._readers:
                 reading = self._read(seen.job, pod.name, follow=follow)
                 self._readers[pod.name] = asyncio.create_task(reading, name=f"log of {pod.name}")
+        for task in self._readers.values():
+            if task.done():
+                task.result()
 
     @property
     def begun(self) -> bool:
@@ -49,6 +54,20 @@ class LauncherOutput:
         self._output.finish(LAUNCHER)
 
     async def _read(self, job: Object, pod: str, *, follow: bool) -> None:
+        if not (self._streams and self._streams.wanted):
+            await self._read_log(job, pod, None, follow=follow)
+            return
+        found = await self._jobs.pod(pod)
+        streams = self._streams.follow(pod, main_container(job, found))
+        if not self._streams.shows_output:
+            await asyncio.gather(streams, self._read_log(job, pod, None, follow=follow))
+            return
+        shown, whole = await streams
+        if not whole or found["spec"].get("restartPolicy") != "Never":
+            await self._read_log(job, pod, shown.rest(), follow=follow)
+
+    async def _read_log(self, job: Object, pod: str, new: LogFilter | None, *, follow: bool) -> None:
+        """Read the log; with `new` only what that lets through."""
         position = LogPosition()
         pause, failing_since, said = FIRST_PAUSE, 0.0, False
         ended = False
@@ -63,8 +82,11 @@ class LauncherOutput:
                 async for chunk in log:
                     came, failing_since = True, 0.0
                     # The reader of our output may be slow, and other requests need this thread.
-                    await asyncio.to_thread(self._output.feed, LAUNCHER, "out", position.take(chunk))
+                    data = position.take(chunk)
+                    await asyncio.to_thread(self._output.feed, LAUNCHER, "out", new.take(data) if new else data)
                 if ended or not follow:
+                    if new:
+                        self._output.feed(LAUNCHER, "out", new.end())
                     return
             except (ApiError, UnreachableError) as error:
                 if isinstance(error, ApiError) and error.not_found:

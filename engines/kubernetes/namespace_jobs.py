@@ -13,15 +13,16 @@ from mpiboot.job.errors import UserError
 from mpiboot.job.job_annotations import RUN
 from mpiboot.job.read.manifest import Manifest
 from mpiboot.job.read.read import read
-from mpiboot.kube import kinds
+from mpiboot.kube import channels, kinds, pull_errors
 from mpiboot.kube.api_error import ApiError
 from mpiboot.kube.conditions import is_finished
 from mpiboot.kube.pod_projection import PodView, pod_view
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from mpiboot.kube.api import Api, Object
+    from mpiboot.kube.channels import Channels
 
 
 class NoJobError(UserError):
@@ -111,6 +112,14 @@ class NamespaceJobs:
                         codes[view.name] = code
         return Snapshot(job, tuple(found), codes)
 
+    async def pull_errors(self, job: JobId) -> list[str]:
+        """The container runtimes' own words about images of a job that cannot be pulled, each once."""
+        selector = f"{names.JOB_LABEL}={job.name}"
+        pods = [each async for page, _ in self._api.pages(kinds.POD, self.namespace, labelSelector=selector)
+                for each in page]  # fmt: skip
+        containers = (each for pod in pods for each in (pod.get("status") or {}).get("containerStatuses") or ())
+        return list(dict.fromkeys(filter(None, map(pull_errors.text_of, containers))))
+
     async def pod(self, name: str) -> Object:
         """A pod. ApiError if there is none."""
         return await self._api.get(kinds.POD, self.namespace, name)
@@ -120,6 +129,14 @@ class NamespaceJobs:
         params = {"container": container, "timestamps": "true"}
         params |= ({"follow": "true"} if follow else {}) | ({"sinceTime": since} if since else {})
         return self._api.text(kinds.POD.path(self.namespace, pod, "log"), **params)
+
+    async def execute(self, pod: str, container: str, command: Sequence[str]) -> Channels:
+        """A program that is started in a container."""
+        return await channels.execute(self._api, self.namespace, pod, container, command)
+
+    async def attach(self, pod: str, container: str, *, stdin: bool, output: bool) -> Channels:
+        """The streams of a container's first process."""
+        return await channels.attach(self._api, self.namespace, pod, container, stdin=stdin, output=output)
 
     async def _get(self, name: str) -> Object:
         try:

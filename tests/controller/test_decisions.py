@@ -271,7 +271,10 @@ def container(**state: Any) -> dict[str, Any]:  # noqa: ANN401
     [
         ("Running", {}, ""),
         ("Pending", container(waiting={"reason": "ContainerCreating"}), ""),
-        ("Pending", container(waiting={"reason": "ErrImagePull", "message": "not\n found"}), "ErrImagePull: not found"),
+        ("Pending", container(waiting={"reason": "ErrImagePull", "message": "a: not\n found"}),
+         "cannot pull its image: not found"),
+        ("Pending", container(waiting={"reason": "CreateContainerConfigError", "message": "no\n Secret"}),
+         "CreateContainerConfigError: no Secret"),
         ("Failed", {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
         ("Failed", container(terminated={"exitCode": 3, "reason": "Error"}), "exit code 3"),
         ("Failed", container(terminated={"exitCode": 137, "reason": "OOMKilled"}), "OOMKilled, exit code 137"),

@@ -178,7 +178,7 @@ def test_the_status_shows_what_a_worker_lacks(world: World) -> None:
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
     container = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}
     world.phase(world.workers()[0], "Pending", containerStatuses=[container])
-    wanted = "worker-0: ImagePullBackOff: Back-off pulling image (and 1 more)"
+    wanted = "worker-0: cannot pull x (and 1 more)"
     eventually("both reasons", lambda: world.status().get("reason") == wanted)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
          "mpiboot: a manifest brings the whole job: leave out --workers and --mpi and --ssh-dir; see: mpiboot run"),
         (["-f", "job.yaml", "--workers", "1"], "leave out --workers"),
         (["--engine", "kubernetes", "--timeline", "t.svg", "-v", "--allow-host-path", "image", "--", "true"],
-         "mpiboot: --timeline and -v and --allow-host-path: not with --engine kubernetes; leave it out; see"),
+         "mpiboot: --timeline and --allow-host-path: not with --engine kubernetes; leave it out; see"),
         (["--engine", "kubernetes", "--retries", "1", "--allow-privileges", "image", "--", "true"],
          "--retries and --allow-privileges: not with --engine kubernetes"),
         (["--namespace", "x", "--engine", "local", "--", "true"], "--namespace goes with --engine kubernetes"),
