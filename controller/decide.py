@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.controller.observe import enough
-from mpiboot.job import job_annotations, names
-from mpiboot.job.plan import objects
+from mpiboot.job import elastic, job_annotations, names
+from mpiboot.job.plan import objects, pod_group
 from mpiboot.kube import kinds
-from mpiboot.kube.job_projection import MADE_FROM
 from mpiboot.kube.kinds import MERGE, STRATEGIC
-from mpiboot.kube.projections import digest, service_contents
+from mpiboot.kube.projections import MADE_FROM, digest, service_contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,6 +103,7 @@ def decide(
     foundation = tuple(_foundation(plan, seen, news, has_secret=has_secret))
     if job.run_policy.suspend:
         return _stages(foundation, tuple(_suspended(plan, seen)))
+    foundation += tuple(_pod_group(plan, seen))
     pods = (*_launcher(plan, seen), *_workers(plan, seen, replace))
     return _stages(foundation, pods, (*_gates(plan, seen), *_addresses(seen, news), *_refreshes(seen, news)))
 
@@ -136,6 +135,20 @@ def _foundation(plan: Plan, seen: Observed, news: News, *, has_secret: bool) -> 
         yield Patch(kinds.CONFIG_MAP, seen.config_map.name, {"data": data}, MERGE)
     if not has_secret:
         yield Create(kinds.SECRET, plan.secret)
+
+
+def _pod_group(plan: Plan, seen: Observed) -> Iterator[Action]:
+    wanted, found = plan.pod_group, seen.pod_group
+    if wanted is None:
+        return
+    made = digest(wanted["spec"])
+    if found is None:
+        yield Create(kinds.POD_GROUPS[wanted["apiVersion"]], {**wanted, "metadata": _marked(wanted["metadata"], made)})
+    elif found.digest not in ("", made):
+        # The scheduler keeps its own fields there: only ours change, and those that the job no longer gives go.
+        spec = {**dict.fromkeys(pod_group.FIELDS), **wanted["spec"]}
+        change = {"metadata": {"annotations": {MADE_FROM: made}}, "spec": spec}
+        yield Patch(kinds.POD_GROUPS[wanted["apiVersion"]], found.name, change, MERGE)
 
 
 def _launcher(plan: Plan, seen: Observed) -> Iterator[Action]:
@@ -171,11 +184,18 @@ def _suspended(plan: Plan, seen: Observed) -> Iterator[Action]:
     elif not launcher.suspended:
         yield Patch(kinds.JOB, launcher.name, {"spec": {"suspend": True}}, MERGE)
     yield from (Delete(kinds.POD, pod.name, pod.meta.uid) for pod in seen.workers if not pod.meta.deleting)
+    yield from _without_pod_group(seen)
+
+
+def _without_pod_group(seen: Observed) -> Iterator[Action]:
+    """A group that no pod will join would keep its place in a scheduler's queue."""
+    if (found := seen.pod_group) and not found.meta.deleting:
+        yield Delete(kinds.POD_GROUPS[found.api_version], found.name, found.meta.uid)
 
 
 def _gates(plan: Plan, seen: Observed) -> Iterator[Action]:
     """Open gates once and for all: a worker that fails later does not hold back a launcher that was released."""
-    if len(seen.reachable_workers(plan.job, plan.arrangement.launch_mode)) >= enough(plan.job):
+    if len(seen.reachable_workers(plan.job, plan.arrangement.launch_mode)) >= elastic.enough_workers(plan.job):
         opened = {"spec": {"schedulingGates": [{"$patch": "delete", "name": job_annotations.GATE}]}}
         for pod in seen.launcher_pods:
             if pod.gated and not pod.meta.deleting:
@@ -214,6 +234,7 @@ def _after_the_end(job: Job, seen: Observed, *, remove_launcher: bool) -> Iterat
         # A pending pod could still start. A pod that has ended is kept for its logs, unless the policy is All.
         if policy.clean_pod_policy == "All" or not pod.ended:
             yield Delete(kinds.POD, pod.name, pod.meta.uid)
+    yield from _without_pod_group(seen)
     ttl, launcher = policy.ttl_seconds_after_finished, seen.launcher
     if ttl is not None and launcher and launcher.outcome and launcher.ttl != ttl:
         # Not earlier: a Job that is deleted before its outcome is in the status would run again.
@@ -226,9 +247,11 @@ FOLLOWED = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 
 def marked(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The Job with a digest of its manifest: the API server adds defaults, so the stored Job cannot be compared."""
-    metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), MADE_FROM: made_from(manifest)}
-    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+    return {**manifest, "metadata": _marked(manifest["metadata"], made_from(manifest))}
+
+
+def _marked(metadata: Mapping[str, Any], made: str) -> dict[str, Any]:
+    return {**metadata, "annotations": {**metadata.get("annotations", {}), MADE_FROM: made}}
 
 
 def outdated(launcher: JobView, manifest: Mapping[str, Any]) -> bool:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpiboot.job import elastic, names
 from mpiboot.kube.pod_projection import is_failed_launcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mpiboot.controller.cache import Cache
     from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
     from mpiboot.kube.job_projection import JobView
     from mpiboot.kube.pod_projection import PodView
-    from mpiboot.kube.projections import ConfigMapView, MpiJobView, ObjectView
+    from mpiboot.kube.projections import ConfigMapView, MpiJobView, ObjectView, PodGroupView
 
 Owned = TypeVar("Owned", bound="ObjectView")
 
@@ -30,6 +30,10 @@ class Caches:
     pods: Cache[PodView]
     services: Cache[ObjectView]
     config_maps: Cache[ConfigMapView]
+    pod_groups: Cache[PodGroupView] | None = None  # without a gang scheduler there are none
+
+    def all(self) -> Mapping[str, Cache[Any]]:
+        return {name: cache for name, cache in vars(self).items() if cache is not None}
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Observed:
     workers: tuple[PodView, ...] = ()
     service: ObjectView | None = None
     config_map: ConfigMapView | None = None
+    pod_group: PodGroupView | None = None
     failed_launchers: tuple[PodView, ...] = ()  # in the order of time, deleted ones included
     unnamed: frozenset[str] = frozenset()  # serving workers whose names DNS does not know yet
     # One look asks many times, and a job may have thousands of workers.
@@ -66,7 +71,7 @@ class Observed:
 
     def enough_ready(self, job: Job) -> bool:
         """Whether the launcher can begin: all workers are ready, or as many as an elastic job needs."""
-        return len(self.ready_workers(job)) >= enough(job)
+        return len(self.ready_workers(job)) >= elastic.enough_workers(job)
 
     def serving_workers(self, job: Job, mode: LaunchMode) -> tuple[PodView, ...]:
         """The workers that a launcher without mpiboot may use. A user's readiness probe does not decide it: it may
@@ -86,15 +91,9 @@ class Observed:
         return tuple(pod for pod in self.serving_workers(job, mode) if pod.name not in self.unnamed)
 
 
-def enough(job: Job) -> int:
-    """With how many workers a job can begin."""
-    size = elastic.of_job(job)
-    return min(size.fewest_workers(job.slots_per_worker), job.workers) if size else job.workers
-
-
 def observe(caches: Caches, view: MpiJobView) -> Observed:
     """What the caches hold of a job, without objects that have its labels but another owner."""
-    key, uid = view.key, view.meta.uid
+    key, uid, groups = view.key, view.meta.uid, caches.pod_groups
     launcher = caches.jobs.of(key).get(names.launcher(view.name))
     if launcher and not (launcher.meta.owner and launcher.meta.owner.uid == uid):
         launcher = None
@@ -110,6 +109,7 @@ def observe(caches: Caches, view: MpiJobView) -> Observed:
         workers=tuple(sorted(workers, key=lambda pod: pod.index)),
         service=_owned(caches.services.of(key).get(names.service(view.name)), uid),
         config_map=_owned(caches.config_maps.of(key).get(names.config_map(view.name)), uid),
+        pod_group=_owned(groups.of(key).get(names.pod_group(view.name)), uid) if groups else None,
     )
 
 

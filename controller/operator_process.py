@@ -25,11 +25,11 @@ from mpiboot.controller.report import Reporter
 from mpiboot.controller.state_word import truncated
 from mpiboot.controller.status import Event
 from mpiboot.controller.work_queue import Queue
-from mpiboot.job import names
+from mpiboot.job import gang, names
 from mpiboot.kube import kinds
 from mpiboot.kube.job_projection import job_view
 from mpiboot.kube.pod_projection import is_failed_launcher, pod_view
-from mpiboot.kube.projections import config_map_view, mpi_job_view, service_view
+from mpiboot.kube.projections import config_map_view, mpi_job_view, pod_group_view, service_view
 from mpiboot.ssh.keys import generate
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from mpiboot.checkin.roster import View
     from mpiboot.controller.settings import Settings
+    from mpiboot.job.gang import Scheduler
     from mpiboot.kube.api import Api, Object
     from mpiboot.kube.kinds import Kind
 
@@ -60,7 +61,8 @@ class Replica:
         self._metrics = Metrics()
         self._recorder = Recorder(api)
         self._queue = Queue(self._handle, settings.workers)
-        self._caches = caches(api, settings.namespace, self._queue.add, self._unreadable)
+        self._scheduler = gang.scheduler(settings.gang_scheduling)
+        self._caches = caches(api, settings.namespace, self._queue.add, self._unreadable, self._scheduler)
         self._peers = preflight.Peers(api, settings.peer_leases.split(), self._all_again)
         self._urls = checkin_urls(settings, api.connection.server, api.connection.namespace)
         # What changes objects stops with the lease, whatever the rest of this process does at that moment.
@@ -106,7 +108,7 @@ class Replica:
         outage.listen(self._queue.wake)
         probe = asyncio.create_task(outage.run(self._api.ready), name="probe")
         try:
-            await preflight.check(self._api)
+            await preflight.check(self._api, self._scheduler)
             async with asyncio.TaskGroup() as group:
                 for name, each in self._tasks().items():
                     group.create_task(each, name=name)
@@ -115,7 +117,7 @@ class Replica:
 
     def _tasks(self) -> dict[str, Coroutine[Any, Any, None]]:
         return {
-            **{f"watch {name}": cache.run() for name, cache in vars(self._caches).items()},
+            **{f"watch {name}": cache.run() for name, cache in self._caches.all().items()},
             "events": self._recorder.run(),
             "peers": self._peers.run(),
             "queue": self._work(),
@@ -127,7 +129,7 @@ class Replica:
         """Reconcile jobs once all lists are read. Before, the operator would create a pod again that it does not know,
         or work on jobs that another operator runs.
         """
-        for cache in vars(self._caches).values():
+        for cache in self._caches.all().values():
             await cache.synced.wait()
         await self._peers.known.wait()
         log.info("watching %s", self._settings.namespace or "all namespaces")
@@ -153,7 +155,7 @@ class Replica:
         log.info("leading")
         self._metrics.leader = True
         self._all_again()
-        for cache in vars(self._caches).values():
+        for cache in self._caches.all().values():
             for found, error in cache.skipped():
                 self._report_unreadable(cache.kind, found, error)
 
@@ -192,7 +194,7 @@ class Replica:
             self._checkins.observe(key, view)
 
     def _unready(self) -> str:
-        late = [cache.kind.plural for cache in vars(self._caches).values() if not cache.synced.is_set()]
+        late = [cache.kind.plural for cache in self._caches.all().values() if not cache.synced.is_set()]
         return f"not listed yet: {', '.join(late)}" if late else ""
 
     def _text(self) -> str:
@@ -210,6 +212,7 @@ def caches(
     namespace: str,
     changed: Callable[[str], None],
     unreadable: Callable[[Kind, Object, Exception], None] = lambda *_: None,
+    scheduler: Scheduler | None = None,
 ) -> Caches:
     def ours(
         kind: Kind, project: Callable[[Object], V | None], keep: Callable[[V], bool] = lambda _: False
@@ -223,4 +226,5 @@ def caches(
         pods=ours(kinds.POD, pod_view, is_failed_launcher),
         services=ours(kinds.SERVICE, service_view),
         config_maps=ours(kinds.CONFIG_MAP, config_map_view),
+        pod_groups=ours(kinds.POD_GROUPS[scheduler.api_version], pod_group_view) if scheduler else None,
     )

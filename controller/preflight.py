@@ -15,6 +15,7 @@ from mpiboot.kube.api_error import ApiError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mpiboot.job.gang import Scheduler
     from mpiboot.kube.api import Api
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class ClusterError(UserError):
     exit_code = 1
 
 
-async def check(api: Api) -> None:
+async def check(api: Api, scheduler: Scheduler | None = None) -> None:
     """Return when the cluster fits. Raise ClusterError, with what to do, if it does not.
 
     An API server that is away comes back: the operator waits, because an exit would bring ever longer pauses.
@@ -40,6 +41,8 @@ async def check(api: Api) -> None:
     while True:
         try:
             await _check(api)
+            if scheduler:
+                await _check_groups(api, scheduler)
         except (ApiError, UnreachableError) as error:
             wanted = 0.0
             if isinstance(error, ApiError):
@@ -66,6 +69,21 @@ async def _check(api: Api) -> None:
         raise ClusterError(fault)
     if not any(resource["name"] == kinds.MPI_JOB.plural for resource in found["resources"]):
         raise ClusterError(no_crd())
+
+
+async def _check_groups(api: Api, scheduler: Scheduler) -> None:
+    kind = kinds.POD_GROUPS[scheduler.api_version]
+    try:
+        found = await api.send(Request("GET", f"/apis/{kind.api_version}"))
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        found = {"resources": []}
+    if not any(resource["name"] == kind.plural for resource in found["resources"]):
+        raise ClusterError(
+            f"the cluster does not know {kind.name} of {kind.api_version}, which gang scheduling with {scheduler.name} "
+            "needs: install that scheduler first, or start the operator without --gang-scheduling"
+        )
 
 
 def version_fault(version: dict[str, str]) -> str | None:

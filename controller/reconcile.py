@@ -69,6 +69,8 @@ class Reconciler:
             kinds.SERVICE: caches.services.put,
             kinds.CONFIG_MAP: caches.config_maps.put,
         }
+        if caches.pod_groups:
+            self._puts[caches.pod_groups.kind] = caches.pod_groups.put
 
     async def handle(self, key: str) -> float | None:
         """Reconcile a job; seconds until the next time if nothing changes before, or None."""

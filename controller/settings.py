@@ -74,6 +74,11 @@ class Settings:
     delivery_image: str = setting(
         "", "Image that adds sshd and ssh to images without them, such as mpiboot/delivery:VERSION; empty: none."
     )
+    gang_scheduling: str = setting(
+        "",
+        "Scheduler that starts all pods of a job together: volcano, scheduler-plugins, or the name of a scheduler "
+        "that has the coscheduling plugin; empty: each pod starts by itself.",
+    )
     mount_keys: bool = setting(
         False,  # noqa: FBT003 (a default)
         "Mount keys and API token in every worker, also in those that start sooner without any volume.",
@@ -105,6 +110,7 @@ class Settings:
             delivery_image=self.delivery_image,
             units_per_node=self.gpus_per_node,
             max_workers=self.max_workers,
+            gang_scheduling=self.gang_scheduling,
             mount_keys=self.mount_keys,
         )
 

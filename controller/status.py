@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mpiboot.controller import status_dialects
-from mpiboot.controller.observe import enough
 from mpiboot.controller.state_word import LONGEST_REASON, phase_and_reason, truncated
+from mpiboot.job import elastic
 from mpiboot.kube.conditions import REASONS, Conditions, conditions_of, is_finished
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Step:
         if self.job.run_policy.suspend or self.conditions.finished or launcher is None:
             return
         alive = self.replicas["Launcher"].get("active", 0)
-        if alive and self.replicas["Worker"].get("active", 0) >= enough(self.job):
+        if alive and self.replicas["Worker"].get("active", 0) >= elastic.enough_workers(self.job):
             self._set("Running", REASONS["running"], f"{self.name} is running.", event="Normal")
         elif not alive and launcher.failed > self.failed_before and status_dialects.is_old(self.job):
             self._set("Restarting", REASONS["restarting"], f"{self.name} is restarting.", event="Warning")

@@ -9,12 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import elastic, job_annotations, mpi, names
+from mpiboot.job import elastic, gang, job_annotations, mpi, names
 from mpiboot.job.template import has_command, main_container, main_index, mounted, spec_of, starts_mpiboot, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mpiboot.job.gang import Gang
     from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job, Replica
     from mpiboot.job.settings import Settings
@@ -65,6 +66,7 @@ class Arrangement:
     verify_hosts: bool  # the workers' sshd shows the job's own host key, and the launcher checks it
     one_pair: bool  # workers get the client's key too, because ranks log in to each other
     mountless: bool  # workers mount nothing: a kubelet starts such a pod 0.3 s sooner (docs/decisions/0013)
+    gang: Gang | None  # how a gang scheduler starts the pods all together; None: each pod starts by itself
 
     @property
     def waits_by_itself(self) -> bool:
@@ -92,7 +94,8 @@ def arrange(job: Job, settings: Settings) -> Arrangement:
     mountless = (
         not settings.mount_keys and not one_pair and worker is not None and needs_no_mount(worker, verify=verify)
     )
-    return Arrangement(job, settings, mode, launcher, worker, verify, one_pair, mountless)
+    together = gang.of_job(job, settings.gang_scheduling, mode) if settings.gang_scheduling else None
+    return Arrangement(job, settings, mode, launcher, worker, verify, one_pair, mountless, together)
 
 
 def launch_mode(job: Job, container: Mapping[str, Any], *, carries_mpiboot: bool) -> LaunchMode:

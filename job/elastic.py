@@ -66,6 +66,12 @@ def of_job(job: Job) -> Elastic | None:
     return of_words(words(container), least_of(container))
 
 
+def enough_workers(job: Job) -> int:
+    """With how many workers a job can begin."""
+    size = of_job(job)
+    return min(size.fewest_workers(job.slots_per_worker), job.workers) if size else job.workers
+
+
 def is_plain(job: Job) -> bool:
     """Whether its numbers certainly belong to its elastic program: a shell script may hold others."""
     return any(word.partition("=")[0] == DISCOVERY for word in words(_launcher(job)))

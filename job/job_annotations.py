@@ -17,6 +17,7 @@ LAUNCH = f"{PREFIX}launch"
 HOST_KEYS = f"{PREFIX}host-keys"
 WORKER_SSH = f"{PREFIX}worker-ssh"
 SSH = f"{PREFIX}ssh"
+GANG_SCHEDULING = f"{PREFIX}gang-scheduling"
 RUN = f"{PREFIX}run"  # `mpiboot run --engine kubernetes` marks its job with it; it changes nothing
 ADDRESSES = f"{PREFIX}addresses"  # of launcher pods: the operator writes the workers' addresses there
 DISCOVERY = f"{PREFIX}discovery"  # of launcher pods: when it changes, the kubelet reads the ConfigMap again
@@ -32,11 +33,13 @@ LAUNCH_CHOICES: tuple[LaunchMode, ...] = ("in-place", "guard", "gate", "off")
 HOST_KEYS_CHOICES: tuple[HostKeys, ...] = ("verify", "off")
 WORKER_SSH_CHOICES: tuple[OnOff, ...] = ("on", "off")
 SSH_CHOICES: tuple[Ssh, ...] = ("image", "delivered")
+GANG_SCHEDULING_CHOICES: tuple[OnOff, ...] = ("on", "off")
 CHOICES: Mapping[str, tuple[str, ...]] = {
     LAUNCH: LAUNCH_CHOICES,
     HOST_KEYS: HOST_KEYS_CHOICES,
     WORKER_SSH: WORKER_SSH_CHOICES,
     SSH: SSH_CHOICES,
+    GANG_SCHEDULING: GANG_SCHEDULING_CHOICES,
 }
 
 
@@ -58,6 +61,11 @@ def worker_ssh(annotations: Mapping[str, str]) -> OnOff | None:
 def ssh(annotations: Mapping[str, str]) -> Ssh | None:
     """Which sshd and ssh a job uses: the image's own, or delivered ones; None: the API version decides."""
     return chosen(annotations.get(SSH), SSH_CHOICES)
+
+
+def gang_scheduling(annotations: Mapping[str, str]) -> OnOff | None:
+    """Whether the job is scheduled as a gang, where the installation has a gang scheduler; None: it is."""
+    return chosen(annotations.get(GANG_SCHEDULING), GANG_SCHEDULING_CHOICES)
 
 
 def chosen(value: str | None, choices: tuple[Choice, ...]) -> Choice | None:

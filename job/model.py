@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiboot.job import mpi
+from mpiboot.job.gang import SchedulingPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,7 @@ class RunPolicy:
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     suspend: bool = False
+    scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
 
 
 @dataclass(frozen=True)

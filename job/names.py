@@ -73,6 +73,10 @@ def service(job: str) -> str:
     return job
 
 
+def pod_group(job: str) -> str:
+    return job
+
+
 def host(pod: str, job: Job, cluster_domain: str = "") -> str:
     """The name by which the hostfile knows a pod: its DNS name below the job's Service."""
     domain = f".{cluster_domain}" if cluster_domain else ""

@@ -30,6 +30,7 @@ class Settings:
     units_per_node: int = DEFAULT_PER_NODE  # GPUs of a node, for jobs of v1alpha1 that do not say
     max_workers: int = MOST_WORKERS  # of one job
     delivery_image: str = ""  # adds sshd and ssh to images without them; "": no image does
+    gang_scheduling: str = ""  # the scheduler that starts all pods of a job together, see gang.py; "": none
     mount_keys: bool = True  # in all workers; otherwise workers that need no volume get their keys as variables
 
     def is_own(self, image: str) -> bool:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mpiboot.job import job_annotations
-from mpiboot.kube.projections import BaseView, job_key, meta
+from mpiboot.kube.projections import MADE_FROM, BaseView, job_key, meta
 
 if TYPE_CHECKING:
     from mpiboot.kube.api import Object
 
-MADE_FROM = f"{job_annotations.PREFIX}made-from"  # annotation of a launcher's Job: a digest of its manifest
 
 Outcome = Literal["", "Complete", "Failed"]
 

@@ -31,6 +31,11 @@ CONFIG_MAP = Kind("ConfigMap", "v1", "configmaps")
 SECRET = Kind("Secret", "v1", "secrets")
 ENDPOINT_SLICE = Kind("EndpointSlice", "discovery.k8s.io/v1", "endpointslices")
 EVENT = Kind("Event", "v1", "events")
+# The groups of two gang schedulers, by API version: an operator uses one of them.
+POD_GROUPS = {
+    version: Kind("PodGroup", version, "podgroups")
+    for version in ("scheduling.volcano.sh/v1beta1", "scheduling.x-k8s.io/v1alpha1")
+}
 LEASE = Kind("Lease", "coordination.k8s.io/v1", "leases")
 
 # The forms of a patch.

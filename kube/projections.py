@@ -7,13 +7,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import names
+from mpiboot.job import job_annotations, names
 from mpiboot.job.plan import host_lists, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpiboot.kube.api import Object
+
+
+MADE_FROM = f"{job_annotations.PREFIX}made-from"  # annotation of what the API server adds to: a digest of what was sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,13 @@ class ConfigMapView(ObjectView):
 
 
 @dataclass(frozen=True, slots=True)
+class PodGroupView(ObjectView):
+    """A PodGroup. `digest` is of the spec that the operator wrote: schedulers add fields of their own."""
+
+    api_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class MpiJobView(BaseView):
     """The whole MPIJob: the reader needs all of it."""
 
@@ -125,6 +135,11 @@ def config_map_view(found: Object) -> ConfigMapView | None:
 def service_view(found: Object) -> ObjectView | None:
     key = job_key(found)
     return ObjectView(meta(found), key, digest(service_contents(found))) if key else None
+
+
+def pod_group_view(found: Object) -> PodGroupView | None:
+    key, made_from = job_key(found), (found["metadata"].get("annotations") or {}).get(MADE_FROM, "")
+    return PodGroupView(meta(found), key, str(made_from), str(found["apiVersion"])) if key else None
 
 
 def service_contents(manifest: Mapping[str, Any]) -> object:

@@ -31,6 +31,9 @@ def rules() -> list[Rule]:
         rule("", "events", "create patch"),
         # Delete: an edit of a suspended MPIJob may need a new launcher.
         rule("batch", "jobs", "get list watch create update patch delete"),
+        # The groups of gang schedulers.
+        rule("scheduling.volcano.sh", "podgroups", "get list watch create patch delete"),
+        rule("scheduling.x-k8s.io", "podgroups", "get list watch create patch delete"),
         # A suspended Job's pod template can be changed only after its start time is cleared.
         rule("batch", "jobs/status", "patch"),
         # To notice another MPI operator in this cluster.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.engines.pods.quantity import number, whole
+from mpiboot.job.quantity import number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

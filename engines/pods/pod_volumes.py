@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiboot.engines.pods import pod_environment
-from mpiboot.engines.pods.quantity import whole
 from mpiboot.job import job_annotations
+from mpiboot.job.quantity import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

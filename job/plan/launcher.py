@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import job_annotations, names
-from mpiboot.job.plan import delivery, environment, keys, objects, pods
+from mpiboot.job.plan import delivery, environment, keys, objects, pod_group, pods
 from mpiboot.job.plan.workers import host_network
 from mpiboot.job.template import spec_of, starts_mpiboot
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 def manifest(arrangement: Arrangement) -> dict[str, Any]:
     """The Job, without ttlSecondsAfterFinished: an operator that was down would find the Job gone and run it again."""
     job, policy = arrangement.job, arrangement.job.run_policy
+    added = additions(arrangement)
+    if arrangement.gang:
+        added = pod_group.joined(job, arrangement.gang, added)
     given = {"activeDeadlineSeconds": policy.active_deadline_seconds, "backoffLimit": policy.backoff_limit}
     return {
         "apiVersion": "batch/v1",
@@ -26,7 +29,7 @@ def manifest(arrangement: Arrangement) -> dict[str, Any]:
             **({"suspend": True} if policy.suspend else {}),
             # A launcher that is still ending may hold the job's ports and files: the next one comes after it.
             "podReplacementPolicy": "Failed",
-            "template": pods.with_additions(job.launcher.template, additions(arrangement), job.main_container),
+            "template": pods.with_additions(job.launcher.template, added, job.main_container),
         },
     }
 

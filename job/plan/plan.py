@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job.arrangement import Arrangement, arrange
-from mpiboot.job.plan import keys, launcher, objects, workers
+from mpiboot.job.plan import keys, launcher, objects, pod_group, workers
 from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Plan:
     service: Mapping[str, Any]
     workers: Sequence[Mapping[str, Any]]  # made when they are asked for: a job may have thousands
     launcher: Mapping[str, Any]  # a batch/v1 Job; its pod is spec.template
+    pod_group: Mapping[str, Any] | None = None  # for a gang scheduler
 
     @property
     def job(self) -> Job:
@@ -45,4 +46,5 @@ def plan(job: Job, material: SshMaterial, settings: Settings | None = None) -> P
         service=objects.service(job, publish_not_ready=early),
         workers=workers.Workers(arrangement) if job.worker else (),
         launcher=launcher.manifest(arrangement),
+        pod_group=pod_group.manifest(arrangement, arrangement.gang) if arrangement.gang else None,
     )

@@ -37,6 +37,7 @@ class Additions:
     volumes: Sequence[Volume]
     spec: Mapping[str, Any] = field(default_factory=dict)
     container: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_additions(template: Mapping[str, Any], additions: Additions, main: str = "") -> dict[str, Any]:
@@ -54,7 +55,7 @@ def with_additions(template: Mapping[str, Any], additions: Additions, main: str 
         spec["nodeSelector"] = texts(spec["nodeSelector"])
     added = [{"name": name, **volume.source} for name, volume in zip(names, additions.volumes, strict=True)]
     spec |= {"containers": containers, "volumes": [*(spec.get("volumes") or ()), *added], **additions.spec}
-    return {"metadata": added_metadata(template.get("metadata") or {}, additions.labels), "spec": spec}
+    return {"metadata": added_metadata(template.get("metadata") or {}, additions), "spec": spec}
 
 
 def fillers_of(additions: Additions, names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -65,14 +66,15 @@ def fillers_of(additions: Additions, names: Sequence[str]) -> list[Mapping[str, 
     ]
 
 
-def added_metadata(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
-    """Metadata with our labels. A mesh's sidecar would keep a launcher from ending and ssh from passing, so none comes
-    unless the user asks for it.
+def added_metadata(metadata: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
+    """Metadata with ours. A mesh's sidecar would keep a launcher from ending and ssh from passing, so none comes unless
+    the user asks for it.
     """
     given, annotations = texts(metadata.get("labels") or {}), texts(metadata.get("annotations") or {})
     if job_annotations.ISTIO not in given:
         annotations.setdefault(job_annotations.ISTIO, "false")
-    return {**metadata, "labels": {**given, **labels}, "annotations": annotations}
+    annotations |= additions.annotations
+    return {**metadata, "labels": {**given, **additions.labels}, "annotations": annotations}
 
 
 def added_container(container: Mapping[str, Any], additions: Additions, names: Sequence[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from operator import eq
 from typing import TYPE_CHECKING, Any, overload
 
 from mpiboot.job import names
-from mpiboot.job.plan import delivery, environment, keys, objects, pods, sshd
+from mpiboot.job.plan import delivery, environment, keys, objects, pod_group, pods, sshd
 from mpiboot.job.template import has_command, spec_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def maker(arrangement: Arrangement) -> Callable[[int], dict[str, Any]]:
     """A function from an index to that worker's pod. What all workers share is made once and is the same object."""
     job, role = arrangement.job, arrangement.worker
     assert role is not None
-    base = pods.with_additions(role.template, additions(arrangement), job.main_container)
+    added = additions(arrangement)
+    if arrangement.gang:
+        added = pod_group.joined(job, arrangement.gang, added)
+    base = pods.with_additions(role.template, added, job.main_container)
     position = role.position
     shared = {key: value for key, value in base["metadata"].items() if key not in NOT_FOR_PODS}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpiboot.job import mpi
+from mpiboot.job.gang import SchedulingPolicy
 from mpiboot.job.model import ROOTS_SSH, Job, Replica, RunPolicy
 from mpiboot.job.read import podtemplate
 from mpiboot.job.read.fields import MOST_SLOTS
@@ -98,21 +99,23 @@ def run_policy(fields: Fields) -> RunPolicy:
         "schedulingPolicy",
     )  # fmt: skip
     fields.choice("managedBy", MANAGERS, "")  # a job of another manager is left alone before it is read
-    check_scheduling_policy(fields.mapping("schedulingPolicy"))
     return RunPolicy(
         clean_pod_policy=fields.choice("cleanPodPolicy", ("None", "Running", "All"), "None"),
         ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", minimum=0),
         active_deadline_seconds=fields.integer("activeDeadlineSeconds", minimum=0, largest=LARGEST_INT64),
         backoff_limit=fields.integer("backoffLimit", minimum=0),
         suspend=fields.boolean("suspend", default=False),
+        scheduling=scheduling_policy(fields.mapping("schedulingPolicy")),
     )
 
 
-def check_scheduling_policy(policy: Fields) -> None:
-    """Gang scheduling is not served yet: its settings are accepted, checked and not used."""
+def scheduling_policy(policy: Fields) -> SchedulingPolicy:
+    """What the job asks of a gang scheduler."""
     policy.known("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds")
-    policy.mapping("minResources")
-    for name in ("minAvailable", "scheduleTimeoutSeconds"):
-        policy.integer(name)
-    for name in ("queue", "priorityClass"):
-        policy.text(name)
+    return SchedulingPolicy(
+        min_resources=policy.mapping("minResources").value,
+        min_available=policy.integer("minAvailable"),
+        queue=policy.text("queue") or "",
+        priority_class=policy.text("priorityClass") or "",
+        schedule_timeout_seconds=policy.integer("scheduleTimeoutSeconds"),
+    )

@@ -11,7 +11,8 @@ import pytest
 from mpiboot.controller.dead_workers import Losses, dead, no_longer_evidence
 from mpiboot.controller.job_state import RefreshMarks
 from mpiboot.controller.launcher_news import news
-from mpiboot.controller.observe import Observed, enough
+from mpiboot.controller.observe import Observed
+from mpiboot.job.elastic import enough_workers
 from mpiboot.job.plan.plan import Plan, plan
 from mpiboot.job.plan.ssh_material import SshMaterial
 from mpiboot.job.read.manifest import Manifest
@@ -112,8 +113,8 @@ def test_the_annotation_for_the_kubelet_changes_several_times() -> None:
 
 
 def test_an_elastic_launcher_begins_with_as_many_workers_as_it_needs() -> None:
-    assert enough(planned().job) == 1
-    assert enough(planned(elastic=False).job) == 3
+    assert enough_workers(planned().job) == 1
+    assert enough_workers(planned(elastic=False).job) == 3
 
 
 def test_only_workers_whose_ssh_answers_are_listed() -> None:

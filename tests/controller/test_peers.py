@@ -52,7 +52,7 @@ def test_no_job_is_reconciled_before_the_leases_of_other_operators_are_read(monk
     async def main() -> None:
         api = Leases()
         replica = Replica(api, settings.make({"peer_leases": "theirs/lease"}))
-        for cache in vars(replica._caches).values():
+        for cache in replica._caches.all().values():
             cache.synced.set()
         replica._queue.add("default/job")
         work = [asyncio.create_task(each) for each in (replica._work(), replica._peers.run())]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mpiboot.job.gang import SchedulingPolicy
 from mpiboot.job.model import Job, Replica, RunPolicy
 from mpiboot.job.problems import ManifestError
 from mpiboot.job.read.manifest import Manifest, load
@@ -55,7 +56,8 @@ def test_everything_given(manifest: Callable[[str], Manifest]) -> None:
     assert job.launcher_creation_policy == "WaitForWorkersReady"
     assert (job.workers, job.hosts, job.slots) == (2, 3, 3)
     assert job.launcher.restart_policy == "Never"
-    assert job.run_policy == RunPolicy(suspend=True)
+    scheduling = SchedulingPolicy(3, "night", {"cpu": 3}, "low", 60)
+    assert job.run_policy == RunPolicy(suspend=True, scheduling=scheduling)
 
 
 CONTAINERS = "template.spec.containers"
@@ -270,7 +272,7 @@ ODD = """\
 odd.yaml:2: ConfigMap inputs is ignored: only the MPIJob is used
 odd.yaml:11: metadata.annotations[mpiboot.dev/launch]: must be one of in-place, guard, gate, off, is 'inplace': ignored
 odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; \
-mpiboot.dev/ has: launch, host-keys, worker-ssh, ssh
+mpiboot.dev/ has: launch, host-keys, worker-ssh, ssh, gang-scheduling
 odd.yaml:14: spec.cleanPodPolicy: unknown field, ignored; in this version it is spec.runPolicy.cleanPodPolicy
 odd.yaml:15: spec.slotPerWorker: unknown field, ignored; did you mean slotsPerWorker?
 odd.yaml:20: LAUNCHER.metadata.labels.version: must be text, is 1: put it in quotes; used as '1'

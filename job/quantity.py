@@ -14,15 +14,25 @@ FACTORS = {
     "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }  # fmt: skip
+# A quantity has at most 18 digits before the point. Without a bound, 1e999999999 would take all memory.
+LONGEST, LARGEST_EXPONENT = 64, 30
 SHAPE = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:[eE]([+-]?\d+))?([a-zA-Z]*)")
 
 
 def number(quantity: object, what: str) -> Decimal:
     """The value of a quantity in its own unit (cores, bytes). `what` names it in the error."""
-    match = SHAPE.fullmatch(str(quantity).strip())
-    if match is None or match[3] not in FACTORS:
-        raise UserError(f"{what}: {quantity!r} is not a quantity; write it like 500m, 2 or 6Gi")
+    text = str(quantity).strip()
+    match = SHAPE.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None or match[3] not in FACTORS or abs(int(match[2] or 0)) > LARGEST_EXPONENT:
+        raise UserError(f"{what}: {text[:LONGEST]!r} is not a quantity; write it like 500m, 2 or 6Gi")
     return Decimal(match[1]) * Decimal(10) ** int(match[2] or 0) * FACTORS[match[3]]
+
+
+def as_quantity(value: Decimal) -> str:
+    """A value as Kubernetes writes it: a whole number, or thousandths of its unit."""
+    if value == value.to_integral_value():
+        return f"{value:.0f}"
+    return f"{(value * 1000).to_integral_value('ROUND_CEILING'):.0f}m"
 
 
 def whole(quantity: object, what: str) -> int:

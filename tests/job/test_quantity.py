@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from mpiboot.engines.pods.quantity import number, whole
 from mpiboot.job.errors import UserError
+from mpiboot.job.quantity import number, whole
 
 
 @pytest.mark.parametrize(
