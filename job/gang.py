@@ -78,4 +78,4 @@ def of_job(job: Job, setting: str, mode: LaunchMode) -> Gang | None:
     wanted = job.run_policy.scheduling.min_available
     if wanted is None:
         wanted = elastic.enough_workers(job) + with_launcher
-    return Gang(found, max(0, min(wanted, most)), with_launcher)
+    return Gang(found, max(1, min(wanted, most)), with_launcher)

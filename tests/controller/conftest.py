@@ -80,6 +80,12 @@ class World:
     client: Client
     namespace: str
 
+    @classmethod
+    def new(cls, client: Client) -> World:
+        name = f"test-{uuid.uuid4().hex[:8]}"
+        client.do("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return cls(client, name)
+
     def path(self, kind: str, name: str = "", sub: str = "") -> str:
         return "/" + "/".join(part for part in (PLURALS[kind].format(self.namespace), name, sub) if part)
 
@@ -292,9 +298,7 @@ def unwatched(operator: Operator) -> Iterator[None]:
 @pytest.fixture
 def bare_world(client: Client) -> World:
     """A namespace. No operator is started for it."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    client.do("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    return World(client, name)
+    return World.new(client)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_the_schedulers_own_fields_stay(gangs: World, scheduler: str) -> None:
     assert (found["spec"]["theirs"], found["status"]) == ("x", {"phase": "Inqueue"})
 
 
-def test_a_group_of_somebody_else_stops_the_job(gangs: World, scheduler: str) -> None:
+def test_a_group_of_another_owner_stops_the_job(gangs: World, scheduler: str) -> None:
     path = f"/apis/{GROUPS[scheduler]}/namespaces/{gangs.namespace}/podgroups"
     theirs = {
         "apiVersion": GROUPS[scheduler],

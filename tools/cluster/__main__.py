@@ -3,7 +3,7 @@
   up           start the whole node (8 s), building what is missing first (11 minutes, once a machine)
   down         end it and remove everything that it left on this machine
   api-up       start etcd and the API server alone (3 s; 5 minutes to build); api-down ends them
-  build SIZE   build or install what is needed and start nothing: api, node, bench or helm
+  build SIZE   build or install what is needed and start nothing: api, node, bench, helm or schedulers
   tidy         remove what builds left behind, up to 8 GB; `up` does this, too
   status       print what runs
   kubeconfig   print the path of the kubeconfig: export KUBECONFIG=$(... kubeconfig)

@@ -69,9 +69,16 @@ class _Build:
         self._follow(command, total)
         home = CACHE / "programs" / self.programs.version
         home.mkdir(parents=True, exist_ok=True)
-        for name in self.programs.packages:
-            (self.output / name).replace(home / name)
+        for name, package in self.programs.packages.items():
+            (self.output / (package.rpartition("/")[2] or name)).replace(home / name)
+        self._keep_files(home)
         log(f"built {self.programs} in {time.monotonic() - self.began:.0f} s")
+
+    def _keep_files(self, home: Path) -> None:
+        if self.programs.files:
+            module = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
+            for path in self.programs.files:
+                shutil.copy(f"{module['Dir']}/{path}", home)
 
     def _write_module(self) -> None:
         lines = ["module cluster", "go 1.24.0", f"require {self.programs.module} {self.programs.version}"]
@@ -82,7 +89,7 @@ class _Build:
     def _staging(self) -> Mapping[str, str]:
         """The `replace` lines for parts of Kubernetes: folders in its repository, modules of version v0.X.Y for us."""
         if self.programs.module != "k8s.io/kubernetes":
-            return {}
+            return self.programs.replaced
         (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
         answer = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
         with open(answer["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path that Go prints)
