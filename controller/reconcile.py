@@ -15,7 +15,7 @@ from mpiboot.controller.decide import Create, after_the_end, decide
 from mpiboot.controller.dns_ready import LOOK_AGAIN
 from mpiboot.controller.job_state import MOST_CRASHES, PARKED_FOR, JobState, TooSlowError
 from mpiboot.controller.launcher_news import news
-from mpiboot.controller.observe import enough, observe
+from mpiboot.controller.observe import observe
 from mpiboot.job import elastic, names
 from mpiboot.job.arrangement import arrange
 from mpiboot.job.problems import ManifestError
@@ -256,7 +256,8 @@ def names_matter(plan: Plan, seen: Observed) -> bool:
     if mode in {"in-place", "guard"}:
         return mode == "guard"
     gated = any(pod.gated for pod in seen.launcher_pods)
-    return elastic.of_job(job) is not None or (gated and len(seen.serving_workers(job, mode)) >= enough(job))
+    enough = len(seen.serving_workers(job, mode)) >= elastic.enough_workers(job)
+    return elastic.of_job(job) is not None or (gated and enough)
 
 
 def makes_secret(stages: Sequence[Stage]) -> bool:
