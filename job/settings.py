@@ -12,7 +12,7 @@ from mpiboot.job.read.fields import MOST_WORKERS
 # `mpiboot/openmpi`, `registry.example:5000/team/mpiboot/mpich:1.2`, `mpiboot/intel@sha256:...`, and what `images push`
 # makes of them below a path: `ghcr.io/me/mpiboot-openmpi-cuda` (docs/decisions/0015-names-of-our-images.md).
 OUR_KINDS = "|".join((*(runtime.image for runtime in mpi.RUNTIMES), "horovod", "deepspeed"))
-OUR_IMAGES = rf"(^|/)mpiboot(/[a-z0-9._-]+|-({OUR_KINDS})(-[a-z0-9._-]+)?)(:[\w.-]+)?(@sha256:[0-9a-f]+)?$"
+OUR_IMAGES = rf"(^|/)mpiboot(/[a-z0-9._-]+|-({OUR_KINDS})(-[a-z0-9._-]+)?)(:[\w.-]+)?(@[\w:]+)?$"
 
 
 @dataclass(frozen=True)
