@@ -16,10 +16,15 @@ from mpiboot.job.printable import printable
 RUN: Table = {
     "run": ("mpiboot.cli.run:run", "Run an MPI job on this machine or on a cluster."),
     "cc": ("mpiboot.cli.cc:cc", "Compile an MPI program of the current directory."),
-    "ps": ("mpiboot.cli.jobs:ps", "List the jobs on this machine."),
-    "logs": ("mpiboot.cli.jobs:logs", "Print the output of a job."),
+    "ps": ("mpiboot.cli.ps:ps", "List jobs."),
+    "status": ("mpiboot.cli.status:status", "Show the state of a job."),
+    "logs": ("mpiboot.cli.logs:logs", "Print the output of a job."),
+    "events": ("mpiboot.cli.events:events", "List what happened to a job."),
+    "wait": ("mpiboot.cli.wait:wait", "Wait for the end of a job, or for a condition."),
+    "shell": ("mpiboot.cli.shell:shell", "Open a shell in a container of a job."),
     "scale": ("mpiboot.cli.scale:scale", "Give a running elastic job more or fewer workers."),
-    "delete": ("mpiboot.cli.jobs:delete", "End jobs and remove all that belongs to them."),
+    "delete": ("mpiboot.cli.delete:delete", "End jobs and remove all that belongs to them."),
+    "prune": ("mpiboot.cli.prune:prune", "Remove what is kept of jobs that have ended."),
 }
 MANIFESTS: Table = {
     "init": ("mpiboot.cli.init:init", "Write a first manifest with comments, and a Dockerfile."),
@@ -30,7 +35,6 @@ MANIFESTS: Table = {
 CLUSTER: Table = {
     "install": ("mpiboot.cli.install:install", "Write what installs the operator from your registry."),
     "bundle": ("mpiboot.cli.install:bundle", "Write images and manifests as one file, for an air-gapped cluster."),
-    "status": ("mpiboot.cli.status:status", "Show the state of a job on a cluster."),
     "operator": ("mpiboot.cli.run_operator:operator", "Run the operator, which runs the MPIJobs of a cluster."),
 }
 IMAGES: Table = {
@@ -64,8 +68,13 @@ class Commands(LazyGroup):
         "Run": RUN, "Manifests": MANIFESTS, "Cluster": CLUSTER, "Images": IMAGES, "Inside containers": CONTAINERS,
     }  # fmt: skip
 
+    @property
+    def table(self) -> Table:
+        # Of the two that are named `wait`, this is the one that waits for a job.
+        return CONTAINERS | {name: row for name, row in super().table.items() if row[0]} | RUN
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in super().list_commands(ctx) if name not in CONTAINERS]
+        return [name for name in super().list_commands(ctx) if self.table[name][0]]
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

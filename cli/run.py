@@ -20,7 +20,7 @@ RANKS = {"-np", "--np"}
 # A manifest says these itself.
 OF_A_PROGRAM: tuple[str, ...] = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
 # Only an engine of this machine has these.
-OF_THIS_MACHINE = ("retries", "timeline", "mounts", "allow_host_path", "allow_privileges")
+OF_THIS_MACHINE = ("retries", "keep", "timeline", "mounts", "allow_host_path", "allow_privileges")
 # Only a cluster has these.
 OF_A_CLUSTER = ("namespace", "context", "detach")
 MANIFESTS = (".yaml", ".yml", ".json")
@@ -107,6 +107,8 @@ def _mpirun_s(word: str) -> str:
 @click.option("--allow-host-path", is_flag=True, help="Let a manifest's hostPath volumes see this machine's files.")
 @click.option("--allow-privileges", is_flag=True,
               help="Let a manifest add capabilities or switch seccomp off.")  # fmt: skip
+@click.option("--keep/--no-keep", default=True, show_default=True,
+              help="Whether `mpiboot logs` can print the output after the end.")  # fmt: skip
 @click.option("--timeline", metavar="FILE.svg", help="Draw the events of the job with their times.")
 @click.option("-v", "--verbose", is_flag=True,
               help="Print the events of the job with their times, and all messages of sshd.")  # fmt: skip
@@ -118,7 +120,7 @@ def run(
     env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
     namespace: str | None, context: str | None, detach: bool, retries: int | None, mounts: tuple[str, ...],
     no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None, verbose: bool,
-    quiet: bool, image: str | None,
+    quiet: bool, keep: bool, image: str | None,
 ) -> int:  # fmt: skip
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
@@ -150,6 +152,7 @@ def run(
     return start(RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
         namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, detach,
+        keep=keep,
     ))  # fmt: skip
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from mpiboot.cli.jobs import ANY_ENGINE, NAMESPACE
+from mpiboot.cli import job_options
+
+if TYPE_CHECKING:
+    from mpiboot.engines.choose import Where
 
 
 @click.command
 @click.argument("job")
 @click.argument("workers", type=click.IntRange(min=1))
-@ANY_ENGINE
-@NAMESPACE
-def scale(job: str, workers: int, engine: str | None, namespace: str | None) -> int:
+@job_options.HERE
+def scale(job: str, workers: int, where: Where) -> int:
     """Give a running elastic JOB this number of WORKERS; it goes on without a restart.
 
     A job is elastic if its command has a --host-discovery-script, as horovodrun does. New workers get the next numbers,
@@ -25,7 +29,7 @@ def scale(job: str, workers: int, engine: str | None, namespace: str | None) -> 
     """
     from mpiboot.engines import choose, jobs
 
-    found = choose.jobs_of_engines(engine, namespace)
+    found = choose.jobs_of_engines(where)
     chosen = jobs.named(job, found)[0]
     before = found[chosen.engine].scale(chosen, workers)
     print(f"{job}: {before} -> {workers} workers ({chosen.engine})")

@@ -12,6 +12,8 @@ from mpiboot.engines.engine import CancelledError
 from mpiboot.engines.inbox import LAUNCHER, Ended, Event, Failed, Inbox, Interrupted, ScaleRequest, in_background
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpiboot.engines.engine import Engine
     from mpiboot.engines.output import Output
 
@@ -37,8 +39,13 @@ class Rules:
 class JobFollower:
     """Follows one job. All decisions are made in the thread that calls `until_end`."""
 
-    def __init__(self, engine: Engine, inbox: Inbox[Event], rules: Rules, output: Output) -> None:
+    def __init__(
+        self, engine: Engine, inbox: Inbox[Event], rules: Rules, output: Output,
+        on_started: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`on_started` is called once all processes have been started."""
         self._engine, self._inbox, self._rules, self._output = engine, inbox, rules, output
+        self._on_started = on_started
         self._timers: dict[str, float] = {}  # name -> time; a process's name is the time of its restart
         self._attempt = 1
         self._restarts: dict[str, int] = {}
@@ -52,7 +59,7 @@ class JobFollower:
         """Start the job, wait for its end, and return its exit code. The caller removes it."""
         if self._rules.deadline is not None:
             self._set("deadline", self._rules.deadline)
-        start = in_background(self._inbox, self._engine.start, "start")
+        start = in_background(self._inbox, self._start, "start")
         try:
             while True:
                 code = self._on(self._next())
@@ -62,6 +69,10 @@ class JobFollower:
             # The removal must see all that the start still creates.
             self._engine.cancel()
             start.join()
+
+    def _start(self) -> None:
+        self._engine.start()
+        self._on_started()
 
     def _set(self, timer: str, seconds: float) -> None:
         self._timers[timer] = time.monotonic() + seconds

@@ -17,6 +17,7 @@ from mpiboot.engines.timeline.recorder import EVENT_START
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mpiboot.engines.records.writer import RecordWriter
     from mpiboot.engines.timeline.recorder import EventRecorder
 
 Stream = Literal["out", "err"]
@@ -57,6 +58,7 @@ class Output:
         on_broken_pipe: Callable[[], None] = lambda: None, recorder: EventRecorder | None = None,
     ) -> None:  # fmt: skip
         """`on_broken_pipe` is called once, when our reader is gone; `recorder` takes its events out of the output."""
+        self.record: RecordWriter | None = None  # also gets all output as it comes, and our own lines
         self._quiet, self._verbose = quiet, verbose
         self.width = len(LAUNCHER)  # of the prefixes
         self._fds: dict[Stream, int] = {"out": out, "err": err}
@@ -74,6 +76,8 @@ class Output:
     def feed(self, process: str, stream: Stream, chunk: bytes) -> None:
         """Bytes as they came."""
         with self._lock:
+            if self.record:
+                self.record.output(process, stream, chunk)
             source = self._sources[process, stream]
             if process == LAUNCHER and stream == "out":
                 if self._recorder and chunk:
@@ -113,6 +117,8 @@ class Output:
 
     def say(self, text: str) -> None:
         """A line of our own, on stderr. Errors are shown even with --quiet."""
+        if self.record:
+            self.record.event("Message", message=text)
         with self._lock:
             self._put("mpiboot", "err", [f"mpiboot: {text}\n".encode()], ends_line=True)
 

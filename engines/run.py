@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,9 @@ from mpiboot.engines.follow import JobFollower, Rules
 from mpiboot.engines.inbox import LAUNCHER, Inbox, Interrupted, signals_to
 from mpiboot.engines.output import Output
 from mpiboot.engines.pods import local_plan
+from mpiboot.engines.records.process_start import start_of
+from mpiboot.engines.records.record import Record
+from mpiboot.engines.records.writer import RecordWriter
 from mpiboot.engines.timeline.recorder import EventRecorder
 from mpiboot.engines.timeline.report import TimelineReport
 from mpiboot.job import elastic, names
@@ -19,7 +24,7 @@ from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.errors import UserError
 from mpiboot.job.model import OUR_USERS_SSH
 from mpiboot.job.settings import Settings
-from mpiboot.job.template import spec_of
+from mpiboot.job.template import main_container, spec_of
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -50,6 +55,7 @@ class RunOptions:
     directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
     context: str | None = None  # of the kubeconfig; None: its current one
     detach: bool = False  # on a cluster: leave the job there when it has what it needs of this machine
+    keep: bool = True  # its output after its end, on this machine
 
 
 def run(options: RunOptions) -> int:
@@ -61,15 +67,23 @@ def run(options: RunOptions) -> int:
     output = Output(
         quiet=options.quiet, verbose=options.verbose, on_broken_pipe=lambda: inbox.put(broken_pipe), recorder=recorder
     )
+    record = output.record = RecordWriter(keep=options.keep, note=output.note)
+    recorder.on_event = record.event_of_engine
     with signals_to(inbox):
         engine, rules = _prepare(options, inbox, output, recorder)
         output.width = max(len(LAUNCHER), len(names.worker("", rules.workers - 1)) - 1)
+        code, reason = 1, ""
         try:
-            return JobFollower(engine, inbox, rules, output).until_end()
+            code = JobFollower(engine, inbox, rules, output, record.begin).until_end()
+        except UserError as error:
+            code, reason = error.exit_code, str(error)
+            raise
         finally:
             _remove(engine, output)
             recorder.record("done", "job")
+            record.end(code, reason)
             timeline.write(recorder, output)
+    return code
 
 
 def _remove(engine: Engine, output: Output) -> None:
@@ -125,15 +139,25 @@ def _prepare(
         if elsewhere := [mount for mount in options.directories.mounts if mount.source != mount.target]:
             text = "processes of this machine see its files where they are"
             raise UserError(f"--mount {elsewhere[0].source}:{elsewhere[0].target} needs containers; {text}")
-        return LocalEngine(job, inbox, output, recorder, own_stdin), _rules(job, options.retries)
+        local = LocalEngine(job, inbox, output, recorder, own_stdin)
+        _set_job(output, "local", local.run_id, job)
+        return local, _rules(job, options.retries)
     from mpiboot.engines.docker.engine import DockerEngine
     from mpiboot.engines.docker.security import Allowed
 
     allowed = Allowed(options.allow_host_path, options.allow_privileges)
     directories = _seen_by(api, options.directories, output)
-    return DockerEngine(api, job, inbox, output, recorder, own_stdin, allowed, directories), _rules(
-        job, options.retries
-    )
+    docker = DockerEngine(api, job, inbox, output, recorder, own_stdin, allowed, directories)
+    _set_job(output, "docker", docker.run_id, job)
+    return docker, _rules(job, options.retries)
+
+
+def _set_job(output: Output, engine: str, run: str, job: Job) -> None:
+    """From now on the output is kept as that of this job."""
+    me = os.getpid()
+    image = "" if engine == "local" else str(main_container(job.launcher.template, job.main_container).get("image"))
+    assert output.record
+    output.record.set_job(Record(job.name, engine, run, image, job.workers, time.time(), me, start_of(me)))
 
 
 def _seen_by(api: APIClient, directories: Directories, output: Output) -> Directories:

@@ -22,3 +22,8 @@ def seconds_between(first: str, second: str) -> float:
 def seconds_since(text: str) -> float:
     """How long ago a time of a manifest was, by this machine's clock."""
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
+
+
+def seconds_of(text: str) -> float:
+    """A time of a manifest in seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()

@@ -58,6 +58,7 @@ class DockerEngine:
     stdin: Stdin | None = None
     allowed: Allowed = Allowed()  # noqa: RUF009 (it is frozen)
     directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     _creations: Creations = field(default_factory=Creations)
     _specs: dict[str, ContainerSpec] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class DockerEngine:
 
     def __post_init__(self) -> None:
         job = self.job
-        self._run = RunLabels(job.name, secrets.token_hex(4), time.time(), job.workers, labels.elastic_of(job))
+        self._run = RunLabels(job.name, self.run_id, time.time(), job.workers, labels.elastic_of(job))
         self._material = keys.generate()
         self._pool = ThreadPoolExecutor(IN_PARALLEL, thread_name_prefix="docker")
 

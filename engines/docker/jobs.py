@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 from docker.errors import APIError, NotFound
 
 from mpiboot.engines.docker import faults, labels, scale_request
+from mpiboot.engines.docker.container_state import events as _events
+from mpiboot.engines.docker.container_state import process_of
+from mpiboot.engines.docker.exec_in import exec_in
 from mpiboot.engines.docker.labels import FILLER
 from mpiboot.engines.docker.remove import remove_run
 from mpiboot.engines.inbox import LAUNCHER, process_name
-from mpiboot.engines.jobs import JobInfo, not_elastic
+from mpiboot.engines.jobs import JobInfo, JobStatus, no_such_process, not_elastic
 from mpiboot.job.elastic_faults import out_of_range
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from docker import APIClient
 
+    from mpiboot.engines.jobs import JobEvent, State
     from mpiboot.engines.output import Output, Stream
 
 GRACE = 10
@@ -63,15 +67,42 @@ class DockerJobs:
         jobs = [_info(found, containers.get(run, {})) for run, found in runs.items()]
         return sorted(jobs, key=lambda job: job.name)
 
-    def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
-        found = {_process(one["Labels"]): one["Id"] for one in self._containers(job)}
-        found.pop(process_name(FILLER, 0), None)
+    def again(self, job: JobInfo) -> JobInfo | None:
+        return next((found for found in self.all() if found.run == job.run), None)
+
+    def status(self, job: JobInfo) -> JobStatus:
+        with faults.of_engine(f"{job.name} was being looked at"):
+            details = self._details(job)
+        processes = tuple(process_of(name, detail) for name, detail in details.items())
+        timeline = tuple((event.time, f"{event.object} {event.reason.lower()}") for event in _events(details))
+        return JobStatus(job, job.outcome, processes, timeline)
+
+    def events(self, job: JobInfo) -> list[JobEvent]:
+        with faults.of_engine(f"{job.name} was being looked at"):
+            return _events(self._details(job))
+
+    def shell(self, job: JobInfo, process: str, command: Sequence[str]) -> int:
+        with faults.of_engine(f"a command was running in {process} of {job.name}"):
+            container = self._processes(job).get(process)
+            if container is None or container["State"] != "running":
+                raise no_such_process(job, process)
+            return exec_in(self._api, container["Id"], command)
+
+    def logs(self, job: JobInfo, output: Output, *, follow: bool, worker: int | None = None) -> None:
+        with faults.of_engine(f"the output of {job.name} was being read"):
+            found = {process: one["Id"] for process, one in self._processes(job).items()}
+        shown = {process: process for process in found}
+        if worker is not None:
+            process = process_name("worker", worker)
+            if process not in found:
+                raise no_such_process(job, process)
+            shown, found = {process: LAUNCHER}, {process: found[process]}
         awaited = []
         for process in sorted(found, key=lambda process: (process == LAUNCHER, process)):
             # A stream for each, as only the engine can tell stdout from stderr.
             readers = [
                 threading.Thread(
-                    target=self._write_logs, args=(found[process], process, stream, output, follow), daemon=True
+                    target=self._write_logs, args=(found[process], shown[process], stream, output, follow), daemon=True
                 )
                 for stream in ("out", "err")
             ]
@@ -136,6 +167,19 @@ class DockerJobs:
                 return
             time.sleep(0.1)  # between two checks
 
+    def _processes(self, job: JobInfo) -> dict[str, Mapping[str, Any]]:
+        """The containers of the job's processes, the launcher's first."""
+        found = {_process(one["Labels"]): one for one in self._containers(job)}
+        found.pop(process_name(FILLER, 0), None)
+        return dict(sorted(found.items(), key=lambda pair: _order(pair[1]["Labels"])))
+
+    def _details(self, job: JobInfo) -> dict[str, Mapping[str, Any]]:
+        details = {}
+        for process, container in self._processes(job).items():
+            with suppress(NotFound):  # it was removed meanwhile
+                details[process] = self._api.inspect_container(container["Id"])
+        return details
+
     def _containers(self, job: JobInfo) -> list[Mapping[str, Any]]:
         return list(self._api.containers(all=True, filters={"label": [f"{labels.RUN}={job.run}"]}))
 
@@ -156,16 +200,22 @@ def _process(found: Mapping[str, str]) -> str:
     return process_name(found.get(labels.ROLE, ""), int(found.get(labels.INDEX, 0)))
 
 
+def _order(found: Mapping[str, str]) -> tuple[bool, int]:
+    return found.get(labels.ROLE) != LAUNCHER, int(found.get(labels.INDEX, 0))
+
+
 def _info(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]) -> JobInfo:
     launcher = containers.get(LAUNCHER)
+    state, exit_code = _state(launcher)
     return JobInfo(
         name=found[labels.JOB],
         engine="docker",
-        state=_state(launcher),
+        state=state,
         workers=_count(found, containers),
         created=float(found.get(labels.CREATED, 0)),
         image=str(launcher["Image"]) if launcher else "",
         run=found[labels.RUN],
+        exit_code=exit_code,
     )
 
 
@@ -176,10 +226,11 @@ def _count(found: Mapping[str, str], containers: Mapping[str, Mapping[str, Any]]
     return int(found.get(labels.WORKERS, 0))
 
 
-def _state(launcher: Mapping[str, Any] | None) -> str:
+def _state(launcher: Mapping[str, Any] | None) -> tuple[State, int | None]:
+    """The state of a job, and its exit code if the launcher has ended."""
     if launcher is None:
-        return "left over"
-    state, status = str(launcher["State"]), str(launcher["Status"])
-    if state == "exited":  # "Exited (3) 5 minutes ago"
-        return f"ended, exit {status.partition('(')[2].partition(')')[0]}"
-    return "starting" if state == "created" else state
+        return "left-over", None
+    if launcher["State"] == "exited":  # "Exited (3) 5 minutes ago"
+        code = int(str(launcher["Status"]).partition("(")[2].partition(")")[0])
+        return ("failed" if code else "succeeded"), code
+    return ("pending" if launcher["State"] == "created" else "running"), None

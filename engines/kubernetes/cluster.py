@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mpiboot.engines.jobs import NoAnswerError
 from mpiboot.engines.kubernetes.namespace_jobs import NamespaceJobs
 from mpiboot.job.errors import UserError
 from mpiboot.kube.api_error import ApiError, UnreachableError
@@ -46,7 +47,7 @@ class Cluster:
 def refusal(error: ApiError | UnreachableError) -> UserError:
     """The error for the user."""
     if isinstance(error, UnreachableError) or error.passing:
-        return UserError(f"the cluster does not answer: {error}")
+        return NoAnswerError(f"the cluster does not answer: {error}")
     if error.not_found:
         return UserError(f"the cluster has no MPIJobs ({error}); install the operator first: docs/operator.md")
     return UserError(f"the cluster refuses: {error}")

@@ -12,12 +12,15 @@ from mpiboot.engines.kubernetes.namespace_jobs import main_container
 from mpiboot.kube.api_error import ApiError, UnreachableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mpiboot.engines.kubernetes.launcher_streams import LauncherStreams
     from mpiboot.engines.kubernetes.namespace_jobs import NamespaceJobs
     from mpiboot.engines.kubernetes.shown_lines import LogFilter
     from mpiboot.engines.kubernetes.snapshot import Snapshot
     from mpiboot.engines.output import Output
     from mpiboot.kube.api import Object
+    from mpiboot.kube.pod_projection import PodView
 
 FIRST_PAUSE = 0.2  # seconds between two connections for one log; doubles up to LONGEST_PAUSE
 LONGEST_PAUSE = 5.0
@@ -35,13 +38,17 @@ class LauncherOutput:
 
     def update(self, seen: Snapshot, *, follow: bool = True) -> None:
         """Begin to read the launchers that have started since. Raises UserError if one did not get its input."""
-        for pod in seen.of(LAUNCHER):
+        for pod in self.pods(seen):
             if pod.phase not in {"Pending", "Unknown"} and pod.name not in self._readers:
                 reading = self._read(seen.job, pod.name, follow=follow)
                 self._readers[pod.name] = asyncio.create_task(reading, name=f"log of {pod.name}")
         for task in self._readers.values():
             if task.done():
                 task.result()
+
+    def pods(self, seen: Snapshot) -> Iterable[PodView]:
+        """Those whose logs are read."""
+        return seen.of(LAUNCHER)
 
     @property
     def begun(self) -> bool:
@@ -108,6 +115,17 @@ class LauncherOutput:
             pause = FIRST_PAUSE if came else min(pause * 2, LONGEST_PAUSE)
             said = said and not came
             await asyncio.sleep(pause)
+
+
+class WorkerOutput(LauncherOutput):
+    """The same of one worker, whose output is then all that is shown."""
+
+    def __init__(self, jobs: NamespaceJobs, output: Output, index: int) -> None:
+        super().__init__(jobs, output)
+        self._index = index
+
+    def pods(self, seen: Snapshot) -> Iterable[PodView]:
+        return [pod for pod in seen.of("worker") if pod.index == self._index]
 
 
 def _has_ended(pod: Object, container: str) -> bool:

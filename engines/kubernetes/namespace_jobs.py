@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,19 @@ class NamespaceJobs:
         containers = (each for pod in pods for each in (pod.get("status") or {}).get("containerStatuses") or ())
         return list(dict.fromkeys(filter(None, map(pull_errors.text_of, containers))))
 
+    async def events(self, wanted: JobId) -> list[Object]:
+        """The events about the job, about its pods and about the Job of its launcher."""
+        job = await self._get(wanted.name)
+        created = job["metadata"]["creationTimestamp"]
+        found = []
+        for kind in ("MPIJob", "Job", "Pod"):
+            own = kind == "MPIJob"
+            selector = f"involvedObject.kind={kind}" + (f",involvedObject.name={wanted.name}" if own else "")
+            async for page, _ in self._api.pages(kinds.EVENT, self.namespace, fieldSelector=selector):
+                found += [each for each in page if own or _is_of(each, wanted.name)]
+        # Events of an earlier job of this name may still be there.
+        return [each for each in found if each["metadata"]["creationTimestamp"] >= created]
+
     async def pod(self, name: str) -> Object:
         """A pod. ApiError if there is none."""
         return await self._api.get(kinds.POD, self.namespace, name)
@@ -150,6 +164,12 @@ class NamespaceJobs:
 def main_container(job: Object, pod: Object) -> str:
     """The name of the container of a pod that runs the job."""
     return str(template.main_container(pod, _main_container(job)).get("name"))
+
+
+def _is_of(event: Object, job: str) -> bool:
+    """Whether an event is about the launcher or a worker of a job, by the name of the object."""
+    rest = str((event.get("involvedObject") or {}).get("name")).removeprefix(f"{job}-")
+    return rest.startswith("launcher") or bool(re.fullmatch(r"worker-\d+", rest))
 
 
 def _id(found: Object) -> JobId:

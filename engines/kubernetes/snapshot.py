@@ -50,7 +50,12 @@ class Snapshot:
         return f"{status.get('state', 'Submitted')}{workers}{reason}"
 
     def exit_code(self) -> int:
-        """Of the launcher's last attempt; 124 if the job ran out of time. The job has ended."""
+        """Of the launcher's last attempt; 124 if the job ran out of time; 1 if unknown. The job has ended."""
+        code = self.known_exit_code()
+        return 1 if code is None else code
+
+    def known_exit_code(self) -> int | None:
+        """The same, None if unknown."""
         if self.conditions.true("Succeeded"):
             return 0
         if (self.conditions.get("Failed") or {}).get("reason") == "DeadlineExceeded":
@@ -58,4 +63,5 @@ class Snapshot:
         codes = [self.exit_codes[pod.name] for pod in self.of("launcher") if pod.name in self.exit_codes]
         # The Job controller deletes the pod of a launcher that failed too often. The operator has kept its exit code.
         named = EXIT_CODE.search(self.status.get("reason") or "")
-        return (codes[-1] if codes else int(named[1]) if named else 1) or 1
+        code = codes[-1] if codes else int(named[1]) if named else None
+        return 1 if code == 0 else code

@@ -21,6 +21,7 @@ from mpiboot.engines.local import ports, state, tools
 from mpiboot.engines.local.guarded_process import GuardedProcess
 from mpiboot.engines.local.layout import HOSTS, Layout, layout
 from mpiboot.engines.pods import local_plan
+from mpiboot.engines.records.process_start import start_of
 from mpiboot.engines.timeline.recorder import EVENTS_ON_STDERR
 from mpiboot.job import mpi
 from mpiboot.job.errors import UserError
@@ -47,6 +48,7 @@ class LocalEngine:
     output: Output
     recorder: EventRecorder
     stdin: Stdin | None = None
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _programs: dict[str, Program] = field(default_factory=dict)
     _processes: dict[str, GuardedProcess] = field(default_factory=dict)
@@ -108,8 +110,9 @@ class LocalEngine:
 
     def _enter(self) -> None:
         me = os.getpid()
-        started = state.start_of(me)
-        self._record = state.Record(self.job.name, me, started, time.time(), self.job.workers, self._scratch)
+        self._record = state.Record(
+            self.job.name, me, start_of(me), time.time(), self.job.workers, self._scratch, self.run_id
+        )
         self._state = state.enter(self._record)
 
     def _lay_out(self) -> Layout:
@@ -138,12 +141,11 @@ class LocalEngine:
     def _start_process(self, name: str) -> None:
         if self._cancelled.is_set():
             raise CancelledError
-        assert self._state
         program = self._programs[name]
         cwd = program.cwd if program.cwd and Path(program.cwd).is_dir() else str(Path.cwd())
         self._processes[name] = GuardedProcess(
             program, self._environment(program), cwd, self._lifeline, self._scratch,
-            self._state / state.LOGS, self.output, self.inbox, self.stdin if name == LAUNCHER else None,
+            self.output, self.inbox, self.stdin if name == LAUNCHER else None,
         )  # fmt: skip
         self.recorder.record("started", name)
 

@@ -1,4 +1,4 @@
-"""One guarded process of a job: its output goes to the terminal and to a log, its end into the inbox."""
+"""One guarded process of a job: its output goes to the terminal, its end into the inbox."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mpiboot.engines.local import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from mpiboot.engines.inbox import Event, Inbox
     from mpiboot.engines.local.layout import Program
@@ -42,12 +41,12 @@ class GuardedProcess:
     """Runs until the program ends, or until `lifeline`, the reading end of a pipe, is closed at its other end."""
 
     def __init__(
-        self, program: Program, env: Mapping[str, str], cwd: str, lifeline: int, scratch: str, logs: Path,
+        self, program: Program, env: Mapping[str, str], cwd: str, lifeline: int, scratch: str,
         output: Output, inbox: Inbox[Event], stdin: Stdin | None = None,
     ) -> None:  # fmt: skip
         host = [program.host] if program.host else []
         self.name = program.name
-        self._output, self._inbox, self._logs = output, inbox, logs
+        self._output, self._inbox = output, inbox
         self._process = subprocess.Popen(
             [*tools.again(), GUARD, str(lifeline), scratch, *host, "--", *program.argv],
             env=env,
@@ -78,9 +77,8 @@ class GuardedProcess:
 
     def _read(self, pipe: IO[bytes], stream: Stream) -> threading.Thread:
         def pass_on() -> None:
-            with pipe, (self._logs / f"{self.name}.{stream}").open("ab", buffering=0) as log:
+            with pipe:
                 while chunk := os.read(pipe.fileno(), CHUNK):
-                    log.write(chunk)
                     self._output.feed(self.name, stream, chunk)
 
         thread = threading.Thread(target=pass_on, name=f"output of {self.name}", daemon=True)

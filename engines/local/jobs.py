@@ -6,26 +6,28 @@ import os
 import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpiboot.engines.inbox import LAUNCHER
-from mpiboot.engines.jobs import JobInfo
+from mpiboot.engines.inbox import LAUNCHER, process_name
+from mpiboot.engines.jobs import JobInfo, JobStatus, Process
 from mpiboot.engines.local import state
+from mpiboot.engines.local.guarded_process import GUARD
+from mpiboot.engines.records.reading import events_of, write_output
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from mpiboot.engines.output import Output, Stream
+    from mpiboot.engines.jobs import JobEvent
+    from mpiboot.engines.output import Output
 
 # Longer than the job's own grace: its `mpiboot run` removes everything before it ends.
 ENDING_MAY_TAKE = 45.0
-LOOK_EVERY = 0.2
-CHUNK = 65536
 
 
 class LocalJobs:
-    """The jobs of this user on this machine."""
+    """The jobs of this user on this machine. Their output and their events are in their records."""
 
     where = ""
 
@@ -34,28 +36,39 @@ class LocalJobs:
             JobInfo(
                 name=record.job,
                 engine="local",
-                state="running" if record.alive else "left over",
+                state="running" if record.alive else "left-over",
                 workers=record.workers,
                 created=record.created,
                 image="",
-                run=str(record.pid),
+                run=record.run,
             )
             for _, record in state.records()
         ]
 
-    def logs(self, job: JobInfo, output: Output, *, follow: bool) -> None:
-        directory = state.jobs_directory() / job.name
-        read: dict[Path, int] = {}
-        while True:
-            record = state.read(directory)
-            there = record is not None and str(record.pid) == job.run
-            logs = (directory / state.LOGS).glob("*") if there else ()
-            # The launcher's logs come last: the others explain them.
-            for log in sorted(logs, key=lambda log: (log.stem == LAUNCHER, log.name)):
-                _write(log, read, output)
-            if not follow or record is None or not there or not record.alive:
-                return
-            time.sleep(LOOK_EVERY)
+    def again(self, job: JobInfo) -> JobInfo | None:
+        return next((found for found in self.all() if found.run == job.run), None)
+
+    def status(self, job: JobInfo) -> JobStatus:
+        record = state.read(state.jobs_directory() / job.name)
+        pids = _guards(record) if record else {}
+        wanted = [LAUNCHER, *(process_name("worker", index) for index in range(job.workers))]
+        processes = tuple(
+            Process(name, "running", id=str(pids[name])) if name in pids else Process(name, "ended")
+            for name in wanted
+        )
+        return JobStatus(job, job.outcome, processes, ())
+
+    def events(self, job: JobInfo) -> list[JobEvent]:
+        return events_of(job)
+
+    def logs(self, job: JobInfo, output: Output, *, follow: bool, worker: int | None = None) -> None:
+        write_output(job, output, worker, until=lambda: not follow or not self._runs(job))
+
+    def shell(self, job: JobInfo, process: str, command: Sequence[str]) -> int:  # noqa: ARG002 (the contract's)
+        raise UserError(
+            f"{job.name} runs as processes of this machine, so this shell is where {process} runs; "
+            f"`mpiboot status {job.name}` lists the processes"
+        )
 
     def scale(self, job: JobInfo, workers: int) -> int:
         raise UserError(
@@ -63,10 +76,14 @@ class LocalJobs:
             "run it on containers: --engine docker"
         )
 
+    def _runs(self, job: JobInfo) -> bool:
+        now = self.again(job)
+        return now is not None and not now.has_ended
+
     def delete(self, job: JobInfo) -> None:
         directory = state.jobs_directory() / job.name
         record = state.read(directory)
-        if record is None or str(record.pid) != job.run:
+        if record is None or record.run != job.run:
             return
         if record.alive:
             _end(record)
@@ -86,10 +103,15 @@ def _end(record: state.Record) -> None:
         time.sleep(0.05)  # between two checks
 
 
-def _write(log: Path, read: dict[Path, int], output: Output) -> None:
-    stream: Stream = "out" if log.suffix == ".out" else "err"
-    with suppress(OSError), log.open("rb") as file:
-        file.seek(read.get(log, 0))
-        while chunk := file.read(CHUNK):
-            output.feed(log.stem, stream, chunk)
-        read[log] = file.tell()
+def _guards(record: state.Record) -> dict[str, int]:
+    """The process numbers of the guards of a job's processes."""
+    found = {}
+    with suppress(OSError):
+        children = Path(f"/proc/{record.pid}/task").glob("*/children")
+        for pid in (int(word) for path in children for word in path.read_text("ascii").split()):
+            with suppress(OSError, ValueError):
+                words = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")
+                options = words[words.index(GUARD) + 1 : words.index("--")]  # LIFELINE SCRATCH [HOST]
+                host = options[2] if len(options) > 2 else ""
+                found[host.removeprefix(f"{record.job}-") or LAUNCHER] = pid
+    return found

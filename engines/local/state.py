@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpiboot.engines.records.process_start import start_of
+from mpiboot.engines.records.record import state_directory
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RECORD = "job.json"
-LOGS = "log"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Record:
     created: float  # seconds since 1970
     workers: int
     scratch: str  # its private directory with the keys
+    run: str = ""  # differs for each start
 
     @property
     def alive(self) -> bool:
@@ -42,19 +44,7 @@ class Record:
 
 def jobs_directory() -> Path:
     """Where the jobs of this user are."""
-    base = os.environ.get("XDG_STATE_HOME") or ""
-    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "mpiboot" / "jobs"
-
-
-def start_of(pid: int) -> str:
-    """When a process started, as a text that no other process of this machine has had; empty if there is none."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
-    state, ticks = after_name[0], after_name[19]
-    return "" if state == "Z" else f"{boot}:{ticks}"
+    return state_directory() / "jobs"
 
 
 def enter(record: Record) -> Path:
@@ -63,7 +53,7 @@ def enter(record: Record) -> Path:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = directory / f".{record.job}.{os.getpid()}.new"
-        (beside / LOGS).mkdir(mode=0o700, parents=True)
+        beside.mkdir(mode=0o700)
         (beside / RECORD).write_text(json.dumps(asdict(record), indent=1), "utf-8")
     except OSError as error:
         raise UserError(f"cannot write {directory}: {error.strerror}; say where with XDG_STATE_HOME") from error

@@ -8,6 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpiboot.engines.timeline.events import Event
 
 # With this variable `mpiboot launch` writes its events to stderr, as lines of JSON in between its other lines.
@@ -20,6 +22,7 @@ class EventRecorder:
 
     def __init__(self, *, wanted: bool) -> None:
         self.wanted = wanted
+        self.on_event: Callable[[str, str, float], None] = lambda *_: None  # name, process, seconds since 1970
         self._start = time.time()
         self._events: list[tuple[float, str, str]] = []
         self._first_output = False
@@ -27,8 +30,10 @@ class EventRecorder:
 
     def record(self, name: str, process: str, at: float | None = None) -> None:
         """Add an event that happens now, or `at` a time in seconds since 1970."""
+        at = at or time.time()
         with self._lock:
-            self._events.append((max(0.0, (at or time.time()) - self._start), name, process))
+            self._events.append((max(0.0, at - self._start), name, process))
+        self.on_event(name, process, at)
 
     def record_output(self, process: str) -> None:
         """Add an event for the launcher's first output on stdout."""

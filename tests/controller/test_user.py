@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -223,7 +224,7 @@ def test_status_tells_what_is_missing_and_why(world: World, command: Command) ->
     code, out, _ = ends(command("status", "job", "-n", world.namespace))
     assert code == 0
     assert f"{world.namespace}/job: Waiting, 0/2 workers ready: worker-1: Unschedulable: 0/3 nodes" in out
-    assert "job-worker-1  Pending: Unschedulable: 0/3 nodes" in out
+    assert re.search(r"^  worker-1  pending: Unschedulable: 0/3 nodes  \(job-worker-1\)$", out, re.MULTILINE), out
     assert "held back until all workers are ready" in out
     assert "created" in out.partition("timeline")[2]
 
@@ -256,9 +257,11 @@ def test_a_job_that_is_not_elastic_keeps_its_workers(world: World, command: Comm
     assert world.job()["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
-def test_a_namespace_without_a_cluster_is_refused(command: Command) -> None:
-    code, _, err = ends(command("ps", "-n", "default"))
-    assert (code, err) == (2, "mpiboot: --namespace goes with --engine kubernetes; other engines have no namespaces\n")
+@pytest.mark.parametrize("option", ["--namespace", "--context"])
+def test_a_namespace_beside_an_engine_of_this_machine_is_refused(command: Command, option: str) -> None:
+    code, _, err = ends(command("ps", "--engine=local", option, "default"))
+    assert code == 2
+    assert err == f"mpiboot: {option} goes with --engine kubernetes; local has no namespaces and contexts\n"
 
 
 def test_a_cluster_that_is_away_from_the_start_is_one_line(command: Command, cable: Cable, manifest: str) -> None:

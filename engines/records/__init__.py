@@ -1,0 +1,1 @@
+"""What this machine keeps of each job: who ran it, how it ended, its events, and the end of its output."""
