@@ -13,7 +13,7 @@ def main() -> int:
         from mpiboot.bootstrap.workdir.program import main as workdir
 
         return workdir(sys.argv[2:])
-    if len(sys.argv) > 1 and sys.argv[1] in IN_CONTAINERS and not _waits_for_a_job(sys.argv[1:]):
+    if is_of_containers(sys.argv[1:]):
         from mpiboot.bootstrap.__main__ import main as bootstrap
 
         return bootstrap(sys.argv[1:])
@@ -22,12 +22,12 @@ def main() -> int:
     return cli(sys.argv[1:])
 
 
-def _waits_for_a_job(words: list[str]) -> bool:
-    """Whether it is `mpiboot wait JOB`: it names a job, or begins with an option that the other `wait` has not."""
-    if words[0] != "wait" or len(words) < 2:
+def is_of_containers(words: list[str]) -> bool:
+    """Whether it is a command of containers. `mpiboot wait JOB` is none: it names a job, or an option for jobs."""
+    if not words or words[0] not in IN_CONTAINERS:
         return False
-    option = words[1].partition("=")[0]
-    return not option.startswith("-") or option in OF_JOBS
+    second = words[1].partition("=")[0] if len(words) > 1 else "-"
+    return words[0] != "wait" or (second.startswith("-") and second not in OF_JOBS)
 
 
 if __name__ == "__main__":

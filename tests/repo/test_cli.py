@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from mpiboot.__main__ import OF_JOBS, is_of_containers
 from mpiboot.cli.main import root
 
 if TYPE_CHECKING:
@@ -71,3 +72,18 @@ def test_an_unknown_command_is_one_line_and_exit_2(mpiboot: Callable[..., subpro
     assert done.returncode == 2
     assert done.stderr == "mpiboot: there is no command 'imagse'; did you mean images?; see: mpiboot --help\n"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "of_containers"), [
+    (["wait"], True), (["wait", "--help"], True), (["wait", "--init-timeout", "5"], True), (["wait", "pi"], False),
+    (["wait", "--timeout", "5m", "pi"], False), (["wait", "--for=running", "pi"], False), (["launch", "pi"], True),
+    (["ps"], False), ([], False),
+])  # fmt: skip
+def test_wait_with_a_job_is_the_command_for_jobs(words: list[str], of_containers: bool) -> None:
+    assert is_of_containers(words) == of_containers
+
+
+def test_every_option_of_wait_leads_to_it() -> None:
+    wait = root.get_command(click.Context(root), "wait")
+    assert wait
+    assert {flag for option in wait.params if isinstance(option, click.Option) for flag in option.opts} == OF_JOBS

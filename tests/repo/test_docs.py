@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from mpiboot.__main__ import IN_CONTAINERS
+from mpiboot.__main__ import is_of_containers
 from mpiboot.bootstrap import options
 from mpiboot.cli.main import root
 from mpiboot.controller.install import rights
@@ -187,7 +187,7 @@ def commands() -> list[object]:
 @pytest.mark.parametrize("words", commands())
 def test_commands_in_pages_exist(words: list[str]) -> None:
     words = list(words)
-    if words[0] in IN_CONTAINERS:
+    if is_of_containers(words):
         known = {option.flag for option in options.options_of(words.pop(0))} | {"--help"}
     else:
         group: click.Command = root
