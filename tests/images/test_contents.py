@@ -109,6 +109,13 @@ def test_a_launchers_command_waits_for_workers_first(image: Tag, run: Run) -> No
     assert run(image("openmpi"), "mpiboot", "--version", environment=environment)[0] == 0
 
 
+def test_a_launcher_without_a_command_ends_and_says_so(image: Tag, run: Run) -> None:
+    # It may come from an operator that does not know the image's name; it must not serve SSH for ever.
+    code, said = run(image("openmpi"), environment={"K_MPI_JOB_ROLE": "launcher"})
+    assert code == 2
+    assert said.startswith("mpiboot: no command to run")
+
+
 def test_sshd_of_the_path_that_other_images_have_is_the_same_server(image: Tag, run: Run) -> None:
     look = "ssh-keygen -q -t ed25519 -N '' -f /tmp/k; /usr/sbin/sshd -T -h /tmp/k -f /home/mpiuser/.sshd_config"
     code, said = run(image("openmpi"), "sh", "-c", look)
