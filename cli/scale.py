@@ -20,7 +20,8 @@ def scale(job: str, workers: int, where: Where) -> int:
     """Give a running elastic JOB this number of WORKERS; it goes on without a restart.
 
     A job is elastic if its command has a --host-discovery-script, as horovodrun does. New workers get the next numbers,
-    and those with the highest are removed. On a cluster this is a patch of Worker.replicas.
+    and those with the highest are removed. On a cluster this is a patch of Worker.replicas. A job in a queue of Kueue
+    is started again instead, and a line says so first.
 
     Example: mpiboot scale train 4.
 
@@ -31,6 +32,6 @@ def scale(job: str, workers: int, where: Where) -> int:
 
     found = choose.jobs_of_engines(where)
     chosen = jobs.named(job, found)[0]
-    before = found[chosen.engine].scale(chosen, workers)
+    before = found[chosen.engine].scale(chosen, workers, lambda text: click.echo(f"mpiboot: {text}", err=True))
     print(f"{job}: {before} -> {workers} workers ({chosen.engine})")
     return 0

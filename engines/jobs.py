@@ -9,7 +9,7 @@ from mpiboot.job.errors import UserError
 from mpiboot.job.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mpiboot.engines.output import Output
 
@@ -111,8 +111,11 @@ class Jobs(Protocol):
     def delete(self, job: JobInfo) -> None:
         """End the job and remove all that belongs to it; returns when it is gone."""
 
-    def scale(self, job: JobInfo, workers: int) -> int:
-        """Give an elastic job this number of workers; returns when it has them. The result is the number before."""
+    def scale(self, job: JobInfo, workers: int, warn: Callable[[str], None]) -> int:
+        """Give an elastic job this number of workers; returns when it has them. The result is the number before.
+
+        `warn` gets what the user should know before it happens.
+        """
 
 
 class NoSuchJobError(UserError):

@@ -20,6 +20,8 @@ LONGEST_DNS_LABEL = 63
 OPERATOR_LABEL = "training.kubeflow.org/operator-name"
 JOB_LABEL = "training.kubeflow.org/job-name"
 ROLE_LABEL = "training.kubeflow.org/job-role"
+# Kueue's, on jobs that wait in a queue until there is room for them.
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 OPERATOR = "mpi-operator"
 GROUP = "kubeflow.org"

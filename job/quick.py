@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 OTHER_STARTERS = ("horovodrun", "mpiboot")
+# It starts ranks as well, but has options of its own, and takes the number of ranks from the hostfile.
+DEEPSPEED = "deepspeed"
 COUNT_OPTIONS = (*mpi.COUNT_OPTIONS, "--num-proc")
 ONE_VALUE = (*COUNT_OPTIONS, *mpi.HOST_OPTIONS, *mpi.HOSTFILE_OPTIONS)
 PAIR_OPTIONS = ("-mca", "--mca", "-gmca", "--gmca", "--prtemca", "--pmixmca", "-env", "-genv")
@@ -92,6 +94,8 @@ def demand(good: bool, message: str) -> None:  # noqa: FBT001 - reads as a sente
 def starting(command: Sequence[str], ranks: int, *, fills: bool) -> list[str]:
     """The launcher's command. A starter without a number of ranks gets one, unless the slots alone give it."""
     starter = PurePosixPath(command[0]).name
+    if starter == DEEPSPEED:
+        return list(command)
     if not is_starter(command[0]):
         return ["mpirun", "-n", str(ranks), *command]
     if starter == "mpiboot" or own_count(command) is not None or (fills and starter != "horovodrun"):

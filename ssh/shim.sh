@@ -23,15 +23,21 @@ real() {
     exit 127
 }
 
-destination() {
+options() {
     OPTIND=1
-    port_given=
     while getopts 1246ab:c:e:fgi:kl:m:no:p:qstvxyAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XY option 2>/dev/null; do
         case $option$OPTARG in p* | o[Pp]ort[\ =]*) port_given=yes ;; esac
     done
+}
+
+destination() {
+    port_given=
+    options "$@"
     shift $((OPTIND - 1))
     host=${1-}
     host=${host##*@}
+    # ssh takes options behind the host, too: pdsh writes them there.
+    if [ $# -gt 0 ]; then shift && options "$@"; fi
 }
 
 real

@@ -22,7 +22,7 @@ from mpiboot.job.elastic_faults import out_of_range
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from docker import APIClient
 
@@ -118,7 +118,7 @@ class DockerJobs:
         with faults.of_engine(f"{job.name} was being removed"):
             self._delete(job)
 
-    def scale(self, job: JobInfo, workers: int) -> int:
+    def scale(self, job: JobInfo, workers: int, warn: Callable[[str], None]) -> int:  # noqa: ARG002 (the contract)
         with faults.of_engine(f"the number of workers of {job.name} was being changed"):
             return self._scale(job, workers)
 

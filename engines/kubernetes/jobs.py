@@ -16,7 +16,7 @@ from mpiboot.job.errors import UserError
 from mpiboot.kube.clock import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpiboot.engines.jobs import State
     from mpiboot.engines.kubernetes.cluster import Cluster
@@ -75,9 +75,9 @@ class KubernetesJobs:
     def delete(self, job: JobInfo) -> None:
         self._cluster.call(self._jobs.delete(_id(job)))
 
-    def scale(self, job: JobInfo, workers: int) -> int:
+    def scale(self, job: JobInfo, workers: int, warn: Callable[[str], None]) -> int:
         """The same; the operator adds or removes them after this returns."""
-        return self._cluster.call(self._jobs.scale(_id(job), workers))
+        return self._cluster.call(self._jobs.scale(_id(job), workers, warn))
 
     async def _logs(self, job: JobInfo, output: Output, *, follow: bool, worker: int | None) -> bool:
         """Whether a process has printed anything."""

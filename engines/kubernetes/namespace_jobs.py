@@ -20,7 +20,7 @@ from mpiboot.kube.conditions import is_finished
 from mpiboot.kube.pod_projection import PodView, pod_view
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from mpiboot.kube.api import Api, Object
     from mpiboot.kube.channels import Channels
@@ -76,7 +76,7 @@ class NamespaceJobs:
         """Delete the job; nothing happens if it is gone."""
         await self._api.delete(kinds.MPI_JOB, self.namespace, job.name, job.uid)
 
-    async def scale(self, job: JobId, workers: int) -> int:
+    async def scale(self, job: JobId, workers: int, warn: Callable[[str], None]) -> int:
         """Give an elastic job so many workers; how many it wanted before."""
         found = await self._get(job.name)
         known = read(Manifest(found)).job
@@ -87,6 +87,12 @@ class NamespaceJobs:
             raise UserError(not_elastic(job.name))
         if wrong := out_of_range(size, workers, known.slots_per_worker):
             raise UserError(f"{job.name}: {wrong}")
+        queue = (found["metadata"].get("labels") or {}).get(names.QUEUE_LABEL)
+        if queue and workers != known.workers:
+            warn(
+                f"{job.name} is in Kueue's queue {queue}: Kueue suspends a job that is resized, which ends all its "
+                f"pods, and starts it again when the queue has room for {workers} workers"
+            )
         patch = {"metadata": {"uid": job.uid}, "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
         try:
             await self._api.patch(kinds.MPI_JOB, self.namespace, job.name, patch)

@@ -17,7 +17,7 @@ from mpiboot.engines.records.reading import events_of, write_output
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpiboot.engines.jobs import JobEvent
     from mpiboot.engines.output import Output
@@ -70,7 +70,7 @@ class LocalJobs:
             f"`mpiboot status {job.name}` lists the processes"
         )
 
-    def scale(self, job: JobInfo, workers: int) -> int:
+    def scale(self, job: JobInfo, workers: int, warn: Callable[[str], None]) -> int:  # noqa: ARG002 (the contract)
         raise UserError(
             f"{job.name} runs as processes of this machine, which cannot become {workers} workers while they run; "
             "run it on containers: --engine docker"

@@ -12,7 +12,7 @@ from mpiboot.engines.records.reading import directory_of, events_of, of_engine, 
 from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpiboot.engines.jobs import JobEvent, Jobs, State
     from mpiboot.engines.output import Output
@@ -69,8 +69,8 @@ class RecordedJobs:
             there.delete(job)
         records.remove(directory_of(job))
 
-    def scale(self, job: JobInfo, workers: int) -> int:
-        return self._running(job, "it cannot be scaled").scale(job, workers)
+    def scale(self, job: JobInfo, workers: int, warn: Callable[[str], None]) -> int:
+        return self._running(job, "it cannot be scaled").scale(job, workers, warn)
 
     def _there(self, job: JobInfo) -> Jobs | None:
         """The engine's jobs, if this one is still among them."""

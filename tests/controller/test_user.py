@@ -257,6 +257,25 @@ def test_a_job_that_is_not_elastic_keeps_its_workers(world: World, command: Comm
     assert world.job()["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
+def test_scale_says_first_that_kueue_starts_the_job_again(world: World, command: Command) -> None:
+    job = mpi_job()
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "night"}
+    words = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "true"]
+    replicas = job["spec"]["mpiReplicaSpecs"]
+    launcher = replicas["Launcher"]["template"]["spec"]["containers"][0]
+    replicas["Launcher"]["template"] = {"spec": {"containers": [{**launcher, "command": words}]}}
+    world.create("MPIJob", job)
+    code, out, err = ends(command("scale", "job", "3", "--engine=kubernetes", "-n", world.namespace))
+    assert (code, out) == (0, "job: 2 -> 3 workers (kubernetes)\n")
+    assert err == (
+        "mpiboot: job is in Kueue's queue night: Kueue suspends a job that is resized, which ends all its pods, and "
+        "starts it again when the queue has room for 3 workers\n"
+    )
+    assert world.job()["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
+    code, _, err = ends(command("scale", "job", "3", "--engine=kubernetes", "-n", world.namespace))
+    assert (code, err) == (0, "")
+
+
 @pytest.mark.parametrize("option", ["--namespace", "--context"])
 def test_a_namespace_beside_an_engine_of_this_machine_is_refused(command: Command, option: str) -> None:
     code, _, err = ends(command("ps", "--engine=local", option, "default"))

@@ -33,7 +33,7 @@ def test_every_choice_in_the_dockerfile_has_a_row(dockerfile: str) -> None:
     used = {word for row in load().rows.values() for word in (row.runtime, row.accel, row.kind)} - {NONE}
     common = {"workshop", "nodelay", "kit", "package", "ssh", "image", "delivered"}
     common |= {"torch", "torch-wheel", "torch-cuda", "torch-cuda-wheel"}  # where Horovod is made
-    common |= {"tensorflow", "tensorflow-wheel", "tensorflow-trim"}
+    common |= {"tensorflow", "tensorflow-wheel", "tensorflow-trim", "deepspeed-wheel"}
     assert stages(dockerfile).keys() - common == used
 
 
@@ -109,7 +109,9 @@ def test_a_base_that_is_no_row_is_an_image_from_elsewhere() -> None:
     assert matrix.parent(matrix.get("a")) is None
 
 
-@pytest.mark.parametrize("name", ["openmpi-rocm", "horovod-torch-cuda"])
+@pytest.mark.parametrize(
+    "name", ["openmpi-rocm", "horovod-torch-cuda", "deepspeed", "deepspeed-mpich", "deepspeed-intel"]
+)
 def test_rows_of_many_downloads_are_built_only_when_named(name: str) -> None:
     matrix = load()
     assert name not in [row.name for row in matrix.select([])]

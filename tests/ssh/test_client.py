@@ -146,6 +146,12 @@ def test_the_port_that_the_launch_knows_beats_one_that_a_program_passes(
     assert launcher.shim(*given, "example.org")["port"] == "22"  # not a worker
 
 
+def test_the_known_port_also_beats_one_behind_the_host(launcher: Launcher) -> None:
+    assert launcher.shim("-x", "w1", "-p", "22")["port"] == "2200"
+    launcher.shim("w1", "-x", "mkdir", "-p", "x")  # the command's own option
+    assert launcher.contacted == ["w1", "w1"]
+
+
 def test_without_a_launch_the_shim_takes_the_key_that_it_can_read(launcher: Launcher, tmp_path: Path) -> None:
     keys = tmp_path / "mounted"
     (keys / "any-user").mkdir(parents=True)

@@ -1,9 +1,16 @@
 # DeepSpeed and Accelerate as PyPI has them, beside the distribution's torch, and pdsh, by which deepspeed starts ranks.
-# With a compiler: DeepSpeed compiles what it needs of its own code when a program first asks for it.
 . /kit/lib.sh
-apt_install pdsh g++ make ninja-build python3-dev python3-setuptools python3-wheel
-export DS_BUILD_OPS=0
-pip /usr/bin/python3 install --no-compile --no-deps --ignore-installed --no-build-isolation \
-    --requirement /step/requirements.txt
+apt_install pdsh
+pip_install /usr/bin/python3 --ignore-installed --requirement /step/requirements.txt /wheel/*.whl
 compile_python /usr/bin/python3 /usr/local/lib/python3*/dist-packages || true
+# The distribution's torch has no libuv, and torchrun wants it all the same: only a part of torch reads USE_LIBUV.
+(
+    cd /usr/lib/python3/dist-packages/torch/distributed
+    set -- elastic/rendezvous/static_tcp_rendezvous.py elastic/rendezvous/dynamic_rendezvous.py \
+        elastic/rendezvous/c10d_rendezvous_backend.py rendezvous.py
+    sed -i -e '/ TCPStore(\|\.TCPStore(/,/^ *)/ { /use_libuv/d; s/multi_tenant=True,/& use_libuv=False,/ }' \
+        -e 's/is_master=False,/& use_libuv=False,/' "$@"
+    compile_python /usr/bin/python3 "$@"
+)
+cp -r /examples.mine /examples
 tidy

@@ -1,0 +1,1 @@
+../../../../../examples/deepspeed/zero.py

@@ -1,0 +1,1 @@
+../../../../../examples/torch/ddp.py
