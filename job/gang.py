@@ -75,7 +75,7 @@ def of_job(job: Job, setting: str, mode: LaunchMode) -> Gang | None:
         return None
     with_launcher = mode != "gate" and job.launcher_creation_policy == "AtStartup"
     most = job.workers + with_launcher
-    wanted = job.run_policy.scheduling.min_available
+    wanted = job.run_policy.scheduling_policy.min_available
     if wanted is None:
         wanted = elastic.enough_workers(job) + with_launcher
     return Gang(found, max(1, min(wanted, most)), with_launcher)

@@ -36,7 +36,7 @@ class RunPolicy:
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     suspend: bool = False
-    scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def manifest(arrangement: Arrangement, gang: Gang) -> dict[str, Any]:
 
 def spec(arrangement: Arrangement, gang: Gang) -> dict[str, Any]:
     """Each scheduler has fields of its own. A field that the job does not give is left out."""
-    job, policy = arrangement.job, arrangement.job.run_policy.scheduling
+    job, policy = arrangement.job, arrangement.job.run_policy.scheduling_policy
     fields: dict[str, Any] = {
         "minMember": gang.members,
         "minResources": as_texts(policy.min_resources) or least_resources(arrangement, gang),

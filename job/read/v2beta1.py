@@ -105,7 +105,7 @@ def run_policy(fields: Fields) -> RunPolicy:
         active_deadline_seconds=fields.integer("activeDeadlineSeconds", minimum=0, largest=LARGEST_INT64),
         backoff_limit=fields.integer("backoffLimit", minimum=0),
         suspend=fields.boolean("suspend", default=False),
-        scheduling=scheduling_policy(fields.mapping("schedulingPolicy")),
+        scheduling_policy=scheduling_policy(fields.mapping("schedulingPolicy")),
     )
 
 

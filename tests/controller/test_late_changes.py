@@ -50,7 +50,7 @@ def test_an_edit_of_what_all_pods_are_made_from_is_always_ignored(*, launched: b
 
 
 def test_every_field_of_a_run_policy_is_applied_to_a_running_job_or_reported_as_ignored() -> None:
-    applied = {"clean_pod_policy", "ttl_seconds_after_finished", "suspend"}
+    applied = {"clean_pod_policy", "scheduling_policy", "suspend", "ttl_seconds_after_finished"}
     for field in fields(RunPolicy):
         words = field.name.split("_")
         path = "spec.runPolicy." + words[0] + "".join(map(str.capitalize, words[1:]))

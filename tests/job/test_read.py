@@ -57,7 +57,7 @@ def test_everything_given(manifest: Callable[[str], Manifest]) -> None:
     assert (job.workers, job.hosts, job.slots) == (2, 3, 3)
     assert job.launcher.restart_policy == "Never"
     scheduling = SchedulingPolicy(3, "night", {"cpu": 3}, "low", 60)
-    assert job.run_policy == RunPolicy(suspend=True, scheduling=scheduling)
+    assert job.run_policy == RunPolicy(suspend=True, scheduling_policy=scheduling)
 
 
 CONTAINERS = "template.spec.containers"
