@@ -51,7 +51,8 @@ class Cache(Generic[V]):
 
     `project` returns None for an object that belongs to no job. If it raises, the cache skips the object and passes it
     to `unreadable`: users may have written anything into it. If `keep` is true of a deleted object, its last projection
-    stays until `forget`. Answers to the operator's own writes go in by `put`: the next look does not wait for a watch.
+    stays until `forget`. `keep` also learns whether a watch brought the object's last state; else a list lacked it.
+    Answers to the operator's own writes go in by `put`: the next look does not wait for a watch.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Cache(Generic[V]):
         *,
         namespace: str = "",
         selector: str = "",
-        keep: Callable[[V], bool] = lambda _: False,
+        keep: Callable[[V, bool], bool] = lambda *_: False,
         unreadable: Callable[[Kind, Object, Exception], None] = lambda *_: None,
     ) -> None:
         self.kind = kind
@@ -218,7 +219,7 @@ class Cache(Generic[V]):
             return
         views = self._by_key[key]
         known = views.pop(name[1])
-        if self._keep(last or known):
+        if self._keep(last or known, last is not None):
             gone = self._gone.setdefault(key, {})
             gone[name[1]] = last or known
             if len(gone) > REMEMBERED_GONE:

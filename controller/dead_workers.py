@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpiboot.job import elastic
+from mpiboot.kube.clock import seconds_between
 
 if TYPE_CHECKING:
     from mpiboot.controller.observe import Observed
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from mpiboot.kube.pod_projection import PodView
 
 LONGEST_PAUSE = 60.0
+CLOCKS_DIFFER = 10.0  # seconds; those of several API servers
 QUIET = 300.0  # seconds without a death after which the count of a worker's deaths begins again
 
 
@@ -64,6 +66,17 @@ def no_longer_evidence(seen: Observed, worker: PodView) -> bool:
     attempts = launcher.failed + sum(pod.restarts for pod in pods)
     over = all(pod.ended or not pod.started or pod.began > worker.ended_at for pod in pods)
     return 0 < attempts <= launcher.backoff_limit and over
+
+
+def with_other_keys(seen: Observed, keys_since: str) -> tuple[PodView, ...]:
+    """Workers from before the time at which the job's Secret was made again with other keys.
+
+    A launcher that has started has the old keys, too: its attempt goes on with these workers.
+    """
+    if not keys_since or any(pod.started and not pod.ended for pod in seen.launcher_pods):
+        return ()
+    alive = (pod for pod in seen.workers if not pod.meta.deleting and pod.meta.created)
+    return tuple(pod for pod in alive if seconds_between(pod.meta.created, keys_since) > CLOCKS_DIFFER)
 
 
 def event_text(worker: PodView, *, replaced: bool) -> str:

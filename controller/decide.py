@@ -98,7 +98,7 @@ def decide(
     What pods mount comes first: a kubelet that does not find it waits for up to 2 s.
     """
     job = plan.job
-    if seen.launcher and seen.launcher.outcome:
+    if seen.lost_launcher or (seen.launcher and seen.launcher.outcome):
         return ()  # the outcome must be in the status first: otherwise the job could run a second time
     foundation = tuple(_foundation(plan, seen, news, has_secret=has_secret))
     if job.run_policy.suspend:

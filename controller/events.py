@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 import uuid
@@ -16,6 +17,7 @@ from mpiboot.kube import kinds
 from mpiboot.kube.api_error import ApiError, UnreachableError
 from mpiboot.kube.clock import now
 from mpiboot.kube.conditions import REASONS
+from mpiboot.kube.projections import digest
 
 if TYPE_CHECKING:
     from mpiboot.kube.api import Api, Object
@@ -56,26 +58,34 @@ class Recorder:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._queue: asyncio.Queue[tuple[str, Object]] = asyncio.Queue(LONGEST_WAIT)
+        # News before what an earlier process may have sent, each in order.
+        self._queue: asyncio.PriorityQueue[tuple[bool, int, str, Object]] = asyncio.PriorityQueue()
+        self._number = itertools.count()
         self._known: OrderedDict[tuple[str, Event], tuple[str, int, float]] = OrderedDict()
         self._waiting: Counter[str] = Counter()  # by namespace
 
-    def send(self, view: MpiJobView, event: Event) -> None:
-        """Send an event about a job. The same warning is not sent twice within a minute."""
-        meta = view.meta
-        self.send_about(Subject(kinds.MPI_JOB, meta.namespace, meta.name, meta.uid, str(meta.version)), event)
+    def send(self, view: MpiJobView, event: Event, *, again: bool = False) -> None:
+        """Send an event about a job. The same warning is not sent twice within a minute.
 
-    def send_about(self, about: Subject, event: Event) -> None:
+        `again`: an earlier process may have sent it. The API server then refuses it by its name.
+        """
+        meta = view.meta
+        about = Subject(kinds.MPI_JOB, meta.namespace, meta.name, meta.uid, str(meta.version))
+        self.send_about(about, event, again=again)
+
+    def send_about(self, about: Subject, event: Event, *, again: bool = False) -> None:
         """Send an event about any object."""
-        event = Event(event.type, event.reason[:128], truncated(event.message))
+        changed, event = event.at, Event(event.type, event.reason[:128], truncated(event.message))
         key = (about.uid, event)
         moment, time_now = time.monotonic(), now()
         name, count, at = self._known.get(key, ("", 0, 0.0))
         if count and moment - at < SAME_AGAIN_AFTER and event.reason not in REASONS.values():
             return  # a problem that lasts; a step of the job's life is sent each time
-        log.info("%s: %s", event.reason, event.message)
+        if not again:
+            log.info("%s: %s", event.reason, event.message)
         if not name:
-            name = f"{about.name[:200]}.{uuid.uuid4().hex[:16]}"
+            mark = digest([about.uid, event.reason, changed])[:16] if changed else uuid.uuid4().hex[:16]
+            name = f"{about.name[:200]}.{mark}"
         self._known[key] = (name, count + 1, moment)
         self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
@@ -102,18 +112,20 @@ class Recorder:
             "lastTimestamp": time_now,
             "count": count + 1,
         }
-        if self._waiting[about.namespace] >= SHARE or self._queue.full():
-            log.warning("event dropped: too many events wait")
-            return
-        self._waiting[about.namespace] += 1
-        self._queue.put_nowait((about.namespace, body))
+        if not again:
+            if self._waiting[about.namespace] >= SHARE or self._waiting.total() >= LONGEST_WAIT:
+                log.warning("event dropped: too many events wait")
+                return
+            self._waiting[about.namespace] += 1
+        self._queue.put_nowait((again, next(self._number), about.namespace, body))
 
     async def run(self) -> None:
         while True:
-            namespace, body = await self._queue.get()
-            self._waiting[namespace] -= 1
-            if not self._waiting[namespace]:
-                del self._waiting[namespace]
+            again, _, namespace, body = await self._queue.get()
+            if not again:
+                self._waiting[namespace] -= 1
+                if not self._waiting[namespace]:
+                    del self._waiting[namespace]
             await self._deliver(namespace, body)
 
     async def _deliver(self, namespace: str, body: Object) -> None:
@@ -122,6 +134,8 @@ class Recorder:
             try:
                 return await self._send(namespace, body)
             except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and error.already_exists:
+                    return None  # sent before, by this process or by an earlier one
                 # A namespace that is being deleted takes no events.
                 if not left or (isinstance(error, ApiError) and not error.passing):
                     log.info("%s: event %s not sent: %s", namespace, body["reason"], error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpiboot.controller.dead_workers import Losses
+from mpiboot.controller.deadline import Stopwatch
 from mpiboot.controller.dns_ready import DnsNames
 from mpiboot.job import job_annotations
 from mpiboot.job.check.advice import advice
@@ -16,6 +17,7 @@ from mpiboot.job.problems import Problem
 from mpiboot.job.read.fields import MOST_WORKERS_EVER
 from mpiboot.job.read.manifest import Manifest
 from mpiboot.job.read.read import read
+from mpiboot.kube.projections import digest
 from mpiboot.ssh.keys import generate
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mpiboot.job.plan.plan import Plan
     from mpiboot.job.plan.ssh_material import SshMaterial
     from mpiboot.job.settings import Settings
+    from mpiboot.kube.api import Object
     from mpiboot.kube.projections import MpiJobView
     from mpiboot.ssh.keys import KeyType
 
@@ -33,6 +36,7 @@ HICCUP = 2.0  # seconds; a failure of the API server that lasts longer is report
 MOST_CRASHES = 8  # in a row; with the queue's pauses that takes 13 s
 PARKED_FOR = 600.0  # seconds
 LONGEST_READ = 2.0  # seconds of CPU time to read and plan one job: nothing else runs meanwhile
+SECRET_HOLDS = 15.0  # seconds
 REFRESH_AFTER = (0.5, 0.8, 1.5, 3.0, 6.0)  # seconds from one to the next
 
 
@@ -180,18 +184,40 @@ def mark_of(view: MpiJobView) -> str:
 
 
 @dataclass
+class KnownSecret:
+    """What is known of a job's Secret, which the operator cannot watch: it may read single ones only."""
+
+    there: bool = False
+    keys: str = ""  # a digest
+    keys_since: str = ""  # when the Secret with these keys was made
+    checked: float = float("-inf")
+    lost: bool = False  # since the last event about it
+
+    def learn(self, found: Object, now: float) -> None:
+        """The Secret as an answer of the API server shows it."""
+        self.there, self.checked = True, now
+        if (keys := digest(found.get("data") or {})) != self.keys:
+            self.keys, self.keys_since = keys, found["metadata"].get("creationTimestamp", "")
+
+    def wait(self, now: float) -> float:
+        """Seconds until it has to be read again, while pods that need it do not run."""
+        return max(0.0, self.checked + SECRET_HOLDS - now)
+
+
+@dataclass
 class JobState:
     """The state of one job. `uid` distinguishes it from another job of the same name."""
 
     uid: str
     born: float = field(default_factory=time.monotonic)
-    has_secret: bool = False
+    secret: KnownSecret = field(default_factory=KnownSecret)
     has_launcher: bool = False
     one_pair: bool = False  # another operator made the Secret, and this operator took the job over
     # What events have reported, so that each is sent once.
     reported_warnings: frozenset[Problem] = frozenset()
     reported_dead: frozenset[str] = frozenset()  # uids
     rejected: str = ""
+    resent: bool = False  # the events that an earlier process may not have sent
     status: Pace = field(default_factory=lambda: Pace(1.0))
     hosts: Pace = field(default_factory=lambda: Pace(0.5))
     refresh_marks: RefreshMarks = field(default_factory=RefreshMarks)
@@ -199,8 +225,10 @@ class JobState:
     losses: Losses = field(default_factory=Losses)
     named: DnsNames = field(default_factory=DnsNames)
     parked: Parked = field(default_factory=Parked)
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
     plan: Plan | None = None
     ignored: tuple[str, ...] = ()  # fields whose latest change the running job ignores
+    _material: SshMaterial | None = None
     _mark: str = ""  # of the manifest that `_wanted` was read from
     _wanted: Job | None = None  # as its manifest says; the plan's may differ
     _read_warnings: tuple[Problem, ...] = ()
@@ -227,8 +255,9 @@ class JobState:
         began = time.thread_time()
         job = self.read(view, settings, workers)
         if self.plan is None or self._planned is not job:
-            # A job's second plan has other keys, which are not used: its Secret exists already.
-            made = self._plan(job, generate(key_type), settings)
+            # The same keys in each plan: if the Secret is deleted, the next one must fit the pods that exist.
+            self._material = self._material or generate(key_type)
+            made = self._plan(job, self._material, settings)
             # Each look makes the ConfigMap's files again, with the workers that exist then.
             self.plan = replace(made, config_map={**made.config_map, "data": {}})
             self._planned = job
@@ -247,13 +276,14 @@ class JobState:
 
     def take_one_pair(self) -> None:
         """From now on, plan for a Secret with one key pair and without a token."""
-        self.has_secret = self.one_pair = True
+        self.secret.there = self.one_pair = True
         self._planned = None
 
     def rest(self) -> None:
         """Drop what a finished job does not need, its plan above all: a cluster may store thousands of such jobs."""
         fresh = JobState(self.uid, self.born)
         fresh.parked, fresh.failing, fresh.status = self.parked, self.failing, self.status
+        fresh.stopwatch, fresh.resent = self.stopwatch, self.resent
         vars(self).update(vars(fresh))
 
     def _plan(self, job: Job, material: SshMaterial, settings: Settings) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpiboot.job import elastic, names
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from mpiboot.controller.cache import Cache
     from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
-    from mpiboot.kube.job_projection import JobView
+    from mpiboot.kube.job_projection import JobView, Outcome
     from mpiboot.kube.pod_projection import PodView
-    from mpiboot.kube.projections import ConfigMapView, MpiJobView, ObjectView, PodGroupView
+    from mpiboot.kube.projections import BaseView, ConfigMapView, MpiJobView, ObjectView, PodGroupView
 
-Owned = TypeVar("Owned", bound="ObjectView")
+Owned = TypeVar("Owned", bound="BaseView")
+LAUNCHER_JOB = "launcherJob"  # field of a status: the uid of the launcher's Job while its program may run
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Observed:
     config_map: ConfigMapView | None = None
     pod_group: PodGroupView | None = None
     failed_launchers: tuple[PodView, ...] = ()  # in the order of time, deleted ones included
+    lost_launcher: bool = False  # its Job is gone, and the operator has not seen how it was in the end
     unnamed: frozenset[str] = frozenset()  # serving workers whose names DNS does not know yet
     # One look asks many times, and a job may have thousands of workers.
     _found: dict[tuple[str, int], tuple[PodView, ...]] = field(default_factory=dict, compare=False, repr=False)
@@ -94,10 +96,13 @@ class Observed:
 def observe(caches: Caches, view: MpiJobView) -> Observed:
     """What the caches hold of a job, without objects that have its labels but another owner."""
     key, uid, groups = view.key, view.meta.uid, caches.pod_groups
-    launcher = caches.jobs.of(key).get(names.launcher(view.name))
-    if launcher and not (launcher.meta.owner and launcher.meta.owner.uid == uid):
-        launcher = None
+    name = names.launcher(view.name)
+    launcher = _owned(caches.jobs.of(key).get(name), uid)
+    deleted = _owned(caches.jobs.gone(key).get(name), uid)
     pods = [pod for pod in caches.pods.of(key).values() if pod.meta.owner]
+    if launcher is None and deleted and (end := _outcome(deleted, pods)):
+        launcher = replace(deleted, outcome=end)
+    mark = (view.raw.get("status") or {}).get(LAUNCHER_JOB)
     workers = [pod for pod in pods if pod.meta.owner and pod.meta.owner.uid == uid]
     launcher_pods = _of_launcher(launcher, pods)
     gone = _of_launcher(launcher, caches.pods.gone(key).values())
@@ -105,12 +110,20 @@ def observe(caches: Caches, view: MpiJobView) -> Observed:
         view=view,
         launcher=launcher,
         launcher_pods=launcher_pods,
+        lost_launcher=bool(mark) and launcher is None and not (deleted and deleted.meta.uid == mark),
         failed_launchers=_in_time(filter(is_failed_launcher, (*gone, *launcher_pods))),
         workers=tuple(sorted(workers, key=lambda pod: pod.index)),
         service=_owned(caches.services.of(key).get(names.service(view.name)), uid),
         config_map=_owned(caches.config_maps.of(key).get(names.config_map(view.name)), uid),
         pod_group=_owned(groups.of(key).get(names.pod_group(view.name)), uid) if groups else None,
     )
+
+
+def _outcome(deleted: JobView, pods: Iterable[PodView]) -> Outcome:
+    """How a launcher's Job ended before a user deleted it; empty if the deletion ended its program."""
+    if any(pod.phase == "Succeeded" for pod in _of_launcher(deleted, pods)):
+        return "Complete"
+    return deleted.outcome
 
 
 def _of_launcher(launcher: JobView | None, pods: Iterable[PodView]) -> tuple[PodView, ...]:

@@ -190,6 +190,7 @@ class Replica:
         if view is None:
             self._checkins.forget(key)
             self._caches.pods.forget(key)
+            self._caches.jobs.forget(key)
         else:
             self._checkins.observe(key, view)
 
@@ -215,15 +216,16 @@ def caches(
     scheduler: Scheduler | None = None,
 ) -> Caches:
     def ours(
-        kind: Kind, project: Callable[[Object], V | None], keep: Callable[[V], bool] = lambda _: False
+        kind: Kind, project: Callable[[Object], V | None], keep: Callable[[V, bool], bool] = lambda *_: False
     ) -> Cache[V]:
         return Cache(api, kind, project, changed, namespace=namespace, selector=OURS, keep=keep, unreadable=unreadable)
 
     return Caches(
         mpi_jobs=Cache(api, kinds.MPI_JOB, mpi_job_view, changed, namespace=namespace, unreadable=unreadable),
-        jobs=ours(kinds.JOB, job_view),
+        # A Job that a user deletes may hold an outcome that is not in the status yet.
+        jobs=ours(kinds.JOB, job_view, lambda _, last_state_known: last_state_known),
         # Kubernetes may delete the pod of a failed launcher before the operator has read why it failed.
-        pods=ours(kinds.POD, pod_view, is_failed_launcher),
+        pods=ours(kinds.POD, pod_view, lambda pod, _: is_failed_launcher(pod)),
         services=ours(kinds.SERVICE, service_view),
         config_maps=ours(kinds.CONFIG_MAP, config_map_view),
         pod_groups=ours(kinds.POD_GROUPS[scheduler.api_version], pod_group_view) if scheduler else None,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mpiboot.controller.act import Actor, FailingError, OnePairError
 from mpiboot.controller.checkins import checkin_view
-from mpiboot.controller.dead_workers import dead
+from mpiboot.controller.dead_workers import dead, with_other_keys
 from mpiboot.controller.deadline import is_over, until_overdue, until_removed
-from mpiboot.controller.decide import Create, after_the_end, decide
+from mpiboot.controller.decide import after_the_end, decide
 from mpiboot.controller.dns_ready import LOOK_AGAIN
 from mpiboot.controller.job_state import MOST_CRASHES, PARKED_FOR, JobState, TooSlowError
 from mpiboot.controller.launcher_news import news
@@ -23,12 +23,12 @@ from mpiboot.job.read.fields import MOST_WORKERS_EVER
 from mpiboot.kube import kinds
 from mpiboot.kube.api_error import ApiError, TroubleError, UnreachableError
 from mpiboot.kube.conditions import is_finished
+from mpiboot.kube.projections import job_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from mpiboot.checkin.roster import View
-    from mpiboot.controller.decide import Stage
     from mpiboot.controller.observe import Caches, Observed
     from mpiboot.controller.report import Reporter
     from mpiboot.job.job_annotations import LaunchMode
@@ -154,7 +154,7 @@ class Reconciler:
         seen = observe(self._caches, view)
         trouble: TroubleError | None = None
         try:
-            over = is_over(until_removed(job, seen))
+            over = is_over(until_removed(job, seen, state.stopwatch.since))
             await self._actor.act(view.namespace, view.meta.uid, after_the_end(job, seen, remove_launcher=over))
             state.failing.over()
         except TroubleError as error:
@@ -165,11 +165,14 @@ class Reconciler:
         rest = await self._reporter.report(view, job, seen, state, overdue=False, trouble=trouble)
         if trouble:
             raise trouble
-        return min((each for each in (rest, until_removed(job, seen)) if each), default=None)
+        return min((each for each in (rest, until_removed(job, seen, state.stopwatch.since)) if each), default=None)
 
     async def _look(self, view: MpiJobView, plan: Plan, state: JobState) -> float | None:
         job, domain, mode = plan.job, self._settings.cluster_domain, plan.arrangement.launch_mode
-        seen = observe(self._caches, view)
+        seen = await self._confirmed(view)
+        needs_secret = pods_are_to_start(job, seen)
+        if needs_secret and state.secret.there and not state.secret.wait(time.monotonic()):
+            await self._check_secret(view, state)
         if names_matter(plan, seen):
             service, workers = names.service(job.name), seen.serving_workers(job, mode)
             state.named.keep(pod.meta.uid for pod in seen.workers)
@@ -181,16 +184,21 @@ class Reconciler:
         update = replace(update, refresh_mark=state.refresh_marks.mark(update.refresh_mark, time.monotonic()))
         lost = dead(job, seen, state.losses, time.monotonic())
         self._reporter.lost(view, job, state, lost)
-        stages = decide(plan, seen, update, has_secret=state.has_secret, replace=lost.replace)
+        replaced = dict.fromkeys((*lost.replace, *with_other_keys(seen, state.secret.keys_since)))
+        stages = decide(plan, seen, update, has_secret=state.secret.there, replace=tuple(replaced))
+        keys = state.secret.keys
         trouble: TroubleError | None = None
         try:
             if stages:
                 await self._actor.act(view.namespace, view.meta.uid, stages)
-                state.has_secret = state.has_secret or makes_secret(stages)
                 state.hosts.went()
                 for pod in lost.replace:
                     state.losses.replaced(pod.index, time.monotonic())
             state.failing.over()
+            if state.secret.lost:
+                state.secret.lost = False
+                self._reporter.secret_made_again(view, other_keys=keys != state.secret.keys)
+                return await self._look(view, plan, state)
         except OnePairError:
             state.take_one_pair()
             return await self._look(view, self._plan_of(view, state), state)
@@ -199,17 +207,42 @@ class Reconciler:
                 raise
             trouble = error
         ask_again = LOOK_AGAIN if seen.unnamed else 0.0
-        seen = self._observe(view, job, state, mode)
+        seen = replace(self._observe(view, job, state, mode), lost_launcher=seen.lost_launcher)
         state.has_launcher = seen.launcher is not None
         self._show(view.key, checkin_view(job, seen, domain))
-        overdue = is_over(until_overdue(job, seen))
+        overdue = is_over(until_overdue(job, seen, state.stopwatch.since))
         rest = await self._reporter.report(view, job, seen, state, overdue=overdue, trouble=trouble)
         if trouble:
             raise trouble
         later = wait if update.differ(seen) else 0.0
         refresh = state.refresh_marks.wait(time.monotonic())
-        again = (rest, later, ask_again, lost.again, refresh, until_overdue(job, seen))
+        secret = state.secret.wait(time.monotonic()) if needs_secret else 0.0
+        again = (rest, later, secret, ask_again, lost.again, refresh, until_overdue(job, seen, state.stopwatch.since))
         return min((each for each in again if each), default=None)
+
+    async def _confirmed(self, view: MpiJobView) -> Observed:
+        """What the caches hold, and the API server's own word before a launcher counts as lost."""
+        seen = observe(self._caches, view)
+        if not seen.lost_launcher:
+            return seen
+        try:
+            self._learn(kinds.JOB, await self._api.get(kinds.JOB, view.namespace, names.launcher(view.name)))
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return seen
+        return replace(observe(self._caches, view), lost_launcher=False)
+
+    async def _check_secret(self, view: MpiJobView, state: JobState) -> None:
+        """Pods that do not start may lack their Secret: a user may have deleted it."""
+        try:
+            found = await self._api.get(kinds.SECRET, view.namespace, names.secret(view.name))
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            state.secret.there, state.secret.lost = False, True
+        else:
+            state.secret.learn(found, time.monotonic())
 
     def _job_of(self, view: MpiJobView, state: JobState) -> Job:
         return state.read(view, self._settings, lambda: workers_until_now(view, self._caches))
@@ -236,6 +269,8 @@ class Reconciler:
         return None
 
     def _learn(self, kind: Kind, found: Object) -> None:
+        if kind == kinds.SECRET and (state := self._states.get(job_key(found) or "")):
+            state.secret.learn(found, time.monotonic())
         if put := self._puts.get(kind):
             put(found)
 
@@ -260,5 +295,11 @@ def names_matter(plan: Plan, seen: Observed) -> bool:
     return elastic.of_job(job) is not None or (gated and enough)
 
 
-def makes_secret(stages: Sequence[Stage]) -> bool:
-    return any(isinstance(act, Create) and act.kind == kinds.SECRET for stage in stages for act in stage.actions)
+def pods_are_to_start(job: Job, seen: Observed) -> bool:
+    """Whether pods are missing, or have a node and do not run yet: a kubelet waits for ever for a Secret that is not
+    there.
+    """
+    if job.run_policy.suspend:
+        return False
+    pods = (*seen.workers, *seen.launcher_pods)
+    return len(seen.workers) < job.workers or any(pod.phase == "Pending" and pod.node for pod in pods)

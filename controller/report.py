@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from mpiboot.controller.dead_workers import event_text
 from mpiboot.controller.job_state import PARKED_FOR
 from mpiboot.controller.state_word import LONGEST_REASON, truncated
-from mpiboot.controller.status import Event, next_status
+from mpiboot.controller.status import Event, latest_events, next_status
 from mpiboot.controller.status_dialects import is_old
 from mpiboot.job import job_annotations
 from mpiboot.job.job_annotations import HOST_KEYS
 from mpiboot.kube import kinds
-from mpiboot.kube.clock import now
+from mpiboot.kube.clock import now, seconds_since
 from mpiboot.kube.conditions import REASONS, conditions_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ HOSTS_NOT_VERIFIED = (
     "the launcher does not verify the host keys of the workers, because the workers start by a command of their own; "
     f"if their sshd shows the job's host key, annotate the job with {HOST_KEYS}: verify; or leave the command out"
 )
+EVENTS_STAY = 3600.0  # seconds; an API server drops older events, and so there is no older one to send again
 MOST_WARNINGS = 20  # events about one edit of a manifest
 # These fields of a status are written at once; the others show progress and may wait a moment.
 URGENT = ("conditions", "startTime", "completionTime")
@@ -87,6 +88,13 @@ class Reporter:
                 self._recorder.send(view, Event("Warning", "WorkerEnded", text))
         state.reported_dead = frozenset(pod.meta.uid for pod in lost.all)
 
+    def secret_made_again(self, view: MpiJobView, *, other_keys: bool) -> None:
+        """Report that a job's Secret was deleted, and is there again."""
+        text = "the job's Secret was deleted, and the operator made it again"
+        if other_keys:
+            text += " with other keys: it replaces the workers as soon as no launcher runs"
+        self._recorder.send(view, Event("Warning", "SecretDeleted", text))
+
     async def reject(self, view: MpiJobView, state: JobState, error: ManifestError) -> None:
         """Report that a job is invalid, and why."""
         text = truncated(f"Found validation errors: {'; '.join(problem.text() for problem in error.problems)}")
@@ -121,9 +129,14 @@ class Reporter:
             self._recorder.send(view, Event("Warning", trouble.event, truncated(str(trouble))))
         if seen.launcher:
             self._metrics.info[view.key] = (seen.launcher.name, view.namespace)
+        old: Status = view.raw.get("status") or {}
+        if not state.resent:
+            state.resent = True
+            for event in latest_events(job, old):
+                if seconds_since(event.at) < EVENTS_STAY:
+                    self._recorder.send(view, event, again=True)
         waits = state.plan.arrangement.launch_mode if state.plan else None
         coming = next_status(job, seen, now(), overdue=overdue, trouble=str(trouble or ""), waits=waits)
-        old: Status = view.raw.get("status") or {}
         if coming.status == old:
             return None
         urgent = any(coming.status.get(field) != old.get(field) for field in URGENT)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mpiboot.controller import status_dialects
+from mpiboot.controller.observe import LAUNCHER_JOB
 from mpiboot.controller.state_word import LONGEST_REASON, phase_and_reason, truncated
 from mpiboot.job import elastic
 from mpiboot.kube.conditions import REASONS, Conditions, conditions_of, is_finished
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from mpiboot.kube.pod_projection import PodView
 
 EventType = Literal["Normal", "Warning"]
+LAUNCHER_DELETED = (
+    "the launcher's Job was deleted while no operator watched it: its program may have ended well, so it does not run "
+    "a second time"
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Event:
     type: EventType
     reason: str
     message: str
+    at: str = ""  # of a condition's change: the time in the status. Such an event is sent again after a crash.
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,22 @@ def next_status(
         if not status_dialects.keeps_workers(job):
             step.no_workers()
     return step.result(trouble)
+
+
+def latest_events(job: Job, status: Status) -> tuple[Event, ...]:
+    """The events of the latest change of a status: the operator may have died between the status and its events."""
+    conditions = [each for each in conditions_of(status).items if each.get("lastUpdateTime")]
+    latest = max((each["lastUpdateTime"] for each in conditions), default="")
+    events = []
+    for each in conditions:
+        kind, reason, text = each["type"], each.get("reason", ""), each.get("message", "")
+        resumed = kind == "Suspended" and reason == REASONS["resumed"]
+        if each["lastUpdateTime"] != latest or not (each["status"] == "True" or resumed):
+            continue
+        if kind == "Failed":
+            text = truncated(status_dialects.event_text(job, status.get("reason") or text))
+        events.append(Event("Warning" if kind in {"Failed", "Restarting"} else "Normal", reason, text, latest))
+    return tuple(events)
 
 
 class _Step:
@@ -101,6 +123,9 @@ class _Step:
         elif launcher and launcher.outcome == "Failed":
             self.status.setdefault("completionTime", self.now)
             self._failed(*self._failure(launcher))
+        elif self.seen.lost_launcher:
+            self.status.setdefault("completionTime", self.now)
+            self._failed("LauncherDeleted", LAUNCHER_DELETED)
         elif overdue:
             self.status.setdefault("completionTime", self.now)
             self._failed("DeadlineExceeded", "Job was active longer than specified deadline")
@@ -160,6 +185,11 @@ class _Step:
             self.status["reason"] = reason
         if state == "Waiting" and reason and reason != before:
             self._add_event("Normal", "WaitingForWorkers", reason)
+        launcher = self.seen.launcher
+        if launcher and not launcher.suspended and not self.conditions.finished:
+            self.status[LAUNCHER_JOB] = launcher.meta.uid
+        else:
+            self.status.pop(LAUNCHER_JOB, None)
         if not self.conditions.finished:
             ready = 0 if self.job.run_policy.suspend else len(self.seen.ready_workers(self.job))
             self.status["workers"] = f"{ready}/{self.job.workers}"
@@ -172,7 +202,7 @@ class _Step:
         condition, words = status_dialects.failure(self.job, reason, message)
         if self._set("Failed", condition, words):
             self.cause = message
-            self._add_event("Warning", condition, truncated(status_dialects.event_text(self.job, message)))
+            self._add_event("Warning", condition, truncated(status_dialects.event_text(self.job, message)), self.now)
 
     def _failure(self, launcher: JobView) -> tuple[str, str]:
         reason = launcher.reason or REASONS["failed"]
@@ -202,11 +232,11 @@ class _Step:
         self.conditions = before.having(kind, true=true, reason=reason, message=message, now=now or self.now)
         changed = self.conditions is not before
         if changed and event:
-            self._add_event(event, reason, message)
+            self._add_event(event, reason, message, now or self.now)
         return changed
 
-    def _add_event(self, kind: EventType, reason: str, message: str) -> None:
-        self.events.append(Event(kind, reason, message))
+    def _add_event(self, kind: EventType, reason: str, message: str, at: str = "") -> None:
+        self.events.append(Event(kind, reason, message, at))
 
 
 def _counts(**counts: int) -> dict[str, int]:

@@ -199,6 +199,7 @@ def status() -> Schema:
         replicaStatuses=mapping(replica_status(), "How many pods of each role are in which phase."),
         startTime=time("When the job started or was last resumed."),
         completionTime=time("When it ended."),
+        launcherJob=text("uid of the launcher's Job while its program may run."),
         lastReconcileTime=time("When the operator last wrote this."),
         launcherStatus=text("v1alpha1: Active, Succeeded or Failed."),
         workerReplicas=integer("v1alpha1: workers that are ready."),

@@ -32,9 +32,8 @@ START = "2026-01-02T03:04:05Z"
     ids=["none", "begun with its job", "late", "ended", "not begun"],
 )
 def test_the_deadline_counts_from_the_start_of_the_job(
-    monkeypatch: pytest.MonkeyPatch, launcher: Object | None, left: float | None
+    launcher: Object | None, left: float | None
 ) -> None:
-    monkeypatch.setattr(deadline, "seconds_since", lambda _: 10.0)
     given = mpi_job(policy={"activeDeadlineSeconds": 70})
     metadata = {"name": "job", "namespace": "default", "uid": "uid", "resourceVersion": "1"}
     manifest = {**given, "metadata": metadata, "status": {"startTime": START}}
@@ -44,7 +43,7 @@ def test_the_deadline_counts_from_the_start_of_the_job(
         labels = {"training.kubeflow.org/job-name": "job"}
         named = {"name": "job-launcher", "namespace": "default", "uid": "l", "resourceVersion": "2", "labels": labels}
         made = job_view({"metadata": named, "spec": {"activeDeadlineSeconds": 100}, **launcher})
-    assert deadline.until_overdue(job, Observed(mpi_job_view(manifest), made)) == left
+    assert deadline.until_overdue(job, Observed(mpi_job_view(manifest), made), lambda _: 10.0) == left
 
 
 @pytest.mark.parametrize(
@@ -58,9 +57,8 @@ def test_the_deadline_counts_from_the_start_of_the_job(
     ids=["no TTL", "stays", "over", "the cluster counts"],
 )
 def test_a_launcher_that_the_operator_ended_stays_for_its_ttl(
-    monkeypatch: pytest.MonkeyPatch, ttl: int | None, launcher: Object, left: float | None
+    ttl: int | None, launcher: Object, left: float | None
 ) -> None:
-    monkeypatch.setattr(deadline, "seconds_since", lambda _: 10.0)
     failed = {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": START}
     metadata = {"name": "job", "namespace": "default", "uid": "uid", "resourceVersion": "1"}
     policy = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
@@ -69,4 +67,4 @@ def test_a_launcher_that_the_operator_ended_stays_for_its_ttl(
     named = {"name": "job-launcher", "namespace": "default", "uid": "l", "resourceVersion": "2", "labels": labels}
     made = job_view({"metadata": named, "spec": {"suspend": True}, "status": launcher})
     seen = Observed(mpi_job_view(manifest), made)
-    assert deadline.until_removed(read(Manifest(manifest)).job, seen) == left
+    assert deadline.until_removed(read(Manifest(manifest)).job, seen, lambda _: 10.0) == left

@@ -89,7 +89,7 @@ class Rig:
 
     def events(self) -> list[Object]:
         waiting = self.recorder._queue
-        return [waiting.get_nowait()[1] for _ in range(waiting.qsize())]
+        return [waiting.get_nowait()[-1] for _ in range(waiting.qsize())]
 
 
 def no_keys(_: str) -> None:
