@@ -11,7 +11,6 @@ from mpiboot.job.prototypes.mpi_job import IMAGE
 from mpiboot.job.prototypes.openmpi_data import data_of
 from mpiboot.job.prototypes.prototype import Manifests, Object, Parameter, Prototype
 from mpiboot.job.read.fields import MOST_WORKERS
-from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
     from mpiboot.job.prototypes.parameter_values import ParameterValues
@@ -26,7 +25,7 @@ def openmpi(given: ParameterValues) -> Manifests:
     data = data_of(given, cluster.namespace)
     shared = pods.shared(given, cluster, data)
     workers = [pods.worker(given, cluster, shared, data, index) for index in range(cluster.workers)]
-    objects = (config_map(cluster), service(cluster), pods.master(given, cluster, shared, data), *workers)
+    objects = (config_map(given, cluster), service(cluster), pods.master(given, cluster, shared, data), *workers)
     return Manifests(objects, notes(given, cluster))
 
 
@@ -39,13 +38,13 @@ def cluster_of(given: ParameterValues) -> pods.Cluster:
     return pods.Cluster(given.name, given.namespace or "default", workers, max(1, gpus), secret)
 
 
-def config_map(cluster: pods.Cluster) -> Object:
+def config_map(given: ParameterValues, cluster: pods.Cluster) -> Object:
     lines = (pods.RUNTIME.hostfile.line(host, cluster.slots) for host in cluster.hosts)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": cluster.metadata(cluster.config_map),
-        "data": {"hostfile": "".join(lines)},
+        "data": {"hostfile": "".join(lines), **(pods.scripts() if pods.is_foreign(given) else {})},
     }
 
 
@@ -62,9 +61,9 @@ def service(cluster: pods.Cluster) -> Object:
 def notes(given: ParameterValues, cluster: pods.Cluster) -> tuple[str, ...]:
     lines = [f"Needs the Secret {cluster.secret} in the namespace {cluster.namespace}, with {FILES}."]
     image = given.text("image") or IMAGE
-    if not Settings().is_own(image):
-        build = f"mpiboot images build {pods.RUNTIME.image} --base {image} --tag TAG"
-        lines.append(f"{image} must contain mpiboot; to add it: {build}, then generate with --image TAG.")
+    if pods.is_foreign(given):
+        has = "an MPI" if given.text("deliveryImage") else "an MPI, an SSH server and an SSH client"
+        lines.append(f"{image} must contain {has}. It may contain mpiboot: it is used then.")
     values = {parameter: given.text(parameter) for parameter in WITHOUT_MEANING}
     useless = [f"{key}={' '.join(value.split())}" for key, value in values.items() if value]
     return (*lines, *(f"{each} is not used: mpiboot does its work." for each in useless))
@@ -74,7 +73,9 @@ OPENMPI = Prototype(
     "openmpi",
     "Make an Open MPI job of plain pods that needs no operator.",
     (
-        Parameter("image", IMAGE, "Image of all pods. It must contain mpiboot, as all of mpiboot's images do."),
+        Parameter("image", IMAGE, "Image of all pods: one of mpiboot's, or any with an MPI and OpenSSH."),
+        Parameter("deliveryImage", "null", "mpiboot's image delivery, for an image without OpenSSH."),
+        Parameter("dataImage", "null", "An image of mpiboot's with boto3 that moves the data for an image without."),
         Parameter("secret", None, f"Your Secret with {FILES}; keys of any type."),
         Parameter("workers", "4", "Workers."),
         Parameter("init", "null", "Bootstrap script. Not used, because mpiboot has its own; a comment names it."),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiboot.job import mpi
 from mpiboot.job.errors import UserError
 from mpiboot.job.job_annotations import ISTIO
+from mpiboot.job.plan import delivery, objects
 from mpiboot.job.prototypes.mpi_job import IMAGE
 from mpiboot.job.prototypes.openmpi_data import KEYS_DIR
 from mpiboot.job.prototypes.parameter_values import whole
+from mpiboot.job.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 HOME = "/kubeflow/openmpi"
 ASSETS, SECRETS, DATA = f"{HOME}/assets", f"{HOME}/secrets", f"{HOME}/data"
+LAUNCH, SERVE = "launch.sh", "serve.sh"
 SSH_PORT = 2222
 RUNTIME = mpi.named("OpenMPI")
 # Open MPI 4's name, then 5's, where they differ.
@@ -80,7 +84,8 @@ class Shared:
 
 def master(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data) -> Object:
     """The launcher's pod. It is never restarted: its exit code is the command's."""
-    words = ["mpiboot", "launch", "--", "/bin/sh", "-c", unexpanded(given.exact("exec") or "sleep infinity")]
+    before = ["/bin/sh", f"{ASSETS}/{LAUNCH}"] if is_foreign(given) else ["mpiboot", "launch", "--"]
+    words = [*before, "/bin/sh", "-c", unexpanded(given.exact("exec") or "sleep infinity")]
     env = {
         "MPIBOOT_HOSTFILE": f"{ASSETS}/hostfile",
         "MPIBOOT_SSH_DIR": SECRETS,
@@ -91,7 +96,8 @@ def master(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data)
         **MCA,
         **NO_GPU,
     }
-    return pod(cluster, cluster.master, "master", shared, {"command": words, "env": variables(env)}, {})
+    container = {"command": words, "env": variables(env)}
+    return pod(cluster, cluster.master, "master", shared, container, {}, data)
 
 
 def worker(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data, index: int) -> Object:
@@ -103,7 +109,8 @@ def worker(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data,
         "MPIBOOT_INIT_TIMEOUT": str(given.count("initTimeout")),
         **data.environment(name),
     }
-    container: Object = {"command": ["mpiboot", "worker"], "env": variables(env)}
+    serve = ["/bin/sh", f"{ASSETS}/{SERVE}"] if is_foreign(given) else ["mpiboot", "worker"]
+    container: Object = {"command": serve, "env": variables(env)}
     limits = limits_of(given)
     if limits:
         container["resources"] = {"limits": limits}
@@ -114,18 +121,30 @@ def worker(given: ParameterValues, cluster: Cluster, shared: Shared, data: Data,
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         # The scheduler keeps workers apart that need the same port of a node.
         container["ports"] = [{"name": "ssh", "containerPort": SSH_PORT}]
-    return pod(cluster, name, "worker", shared, container, spec)
+    return pod(cluster, name, "worker", shared, container, spec, data)
 
 
-def pod(cluster: Cluster, name: str, role: str, shared: Shared, container: Object, spec: Object) -> Object:
+def pod(cluster: Cluster, name: str, role: str, shared: Shared, container: Object, spec: Object, data: Data) -> Object:
     metadata = {**cluster.metadata(name, role), "annotations": {ISTIO: "false"}}
     placed = {"hostname": name, "subdomain": cluster.name, "restartPolicy": "Never", **spec}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {**placed, **shared.spec, "containers": [{"name": "openmpi", **shared.container, **container}]},
-    }
+    more = data.containers(name, shared.container)
+    first = [*shared.spec.get("initContainers", ()), *more.get("initContainers", ())]
+    beside = more.get("containers", ())
+    containers = [{"name": "openmpi", **shared.container, **container}, *beside]
+    filled = {**placed, **shared.spec, **({"initContainers": first} if first else {}), "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": filled}
+
+
+def is_foreign(given: ParameterValues) -> bool:
+    """Whether the image's name does not show that it holds mpiboot."""
+    return not Settings().is_own(given.text("image") or IMAGE)
+
+
+def scripts() -> dict[str, str]:
+    """The scripts that launcher and workers run in such an image. They find mpiboot in it if it is there."""
+    here = Path(__file__).parent
+    files = {LAUNCH: "openmpi_launch.sh", SERVE: "openmpi_serve.sh"}
+    return {objects.GUARD: objects.guard(), **{name: (here / file).read_text() for name, file in files.items()}}
 
 
 def shared(given: ParameterValues, cluster: Cluster, data: Data) -> Shared:
@@ -134,13 +153,19 @@ def shared(given: ParameterValues, cluster: Cluster, data: Data) -> Shared:
     pulls = [{"name": name} for name in given.names("imagePullSecrets")]
     account = given.text("serviceAccountName")
     context = security_context(given)
-    spec = {
+    spec: Object = {
         "schedulerName": given.text("schedulerName") or "default-scheduler",
         **({"serviceAccountName": account} if account else {}),
         **({"imagePullSecrets": pulls} if pulls else {}),
         **({"securityContext": context} if context else {}),
         "volumes": volumes,
     }
+    if bringer := given.text("deliveryImage"):
+        ssh = delivery.volume(Settings(delivery_image=bringer))
+        mount = {"name": ssh.name, "mountPath": "/delivered"}
+        spec["volumes"] = [*volumes, {"name": ssh.name, **ssh.source}]
+        spec["initContainers"] = [{**(ssh.filler or {}), "volumeMounts": [mount]}]
+        mounts = [*mounts, {"name": ssh.name, "mountPath": ssh.path}]
     policy = given.chosen("imagePullPolicy", ("IfNotPresent", "Always", "Never"))
     return Shared(spec, {"image": given.text("image") or IMAGE, "imagePullPolicy": policy, "volumeMounts": mounts})
 

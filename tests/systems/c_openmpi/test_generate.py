@@ -40,6 +40,8 @@ CASES = {
     "network": f"{SMALL} --useHostNetwork true",
     "data": f"{SMALL} --s3Secret s3-keys --downloadDataFrom s3://bucket/in --downloadDataTo /kubeflow/openmpi/data "
             "--uploadDataFrom /kubeflow/openmpi/data/out --uploadDataTo s3://bucket/out/",
+    "foreign-data": f"{SMALL} --image me/old --deliveryImage mpiboot/delivery --dataImage me/mpiboot-openmpi-s3 "
+                    "--s3Secret s3-keys --uploadDataFrom /kubeflow/openmpi/data/out --uploadDataTo s3://bucket/out/",
     "no-meaning": f"{SMALL} --controllerImage registry.example/controller:1 --init /init.sh",
 }  # fmt: skip
 
