@@ -56,6 +56,7 @@ class BootConfig(NamedTuple):
     end_workers: bool
     receive: str
     receive_timeout: float
+    give: str
     command: tuple[str, ...]
 
     @property
@@ -109,6 +110,7 @@ def launcher(parsed: Parsed, environ: Mapping[str, str]) -> BootConfig:
         data=_data(values, problems),
         end_workers=_switch(values.get("end_workers", "")),
         receive=values.get("receive", ""),
+        give=values.get("give", ""),
         receive_timeout=_seconds(values.get("receive_timeout", "0"), "--receive-timeout", problems),
         command=parsed.command,
     )

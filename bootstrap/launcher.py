@@ -82,6 +82,8 @@ def launch(config: BootConfig, environ: Mapping[str, str], log: Log) -> int:
         ready = _wait(context)
         try:
             code = _store_data(context, _run(context, ready))
+            if config.give:
+                _give(context, ready)
             if config.end_workers:
                 _end_workers(context, ready)
             return code
@@ -240,6 +242,23 @@ def _receive(context: Context, ready: Ready) -> None:
     hosts = [worker.name for worker in ready.loop.table.ready()]
     hand_on.bring(expected, hosts, context.run.ssh_config, context.environ, context.signals, context.log)
     context.mark("directory")
+
+
+def _give(context: Context, ready: Ready) -> None:
+    """Wait until the caller has fetched what the job wrote."""
+    from mpiboot.bootstrap.workdir import results
+
+    config, hosts = context.config, [worker.name for worker in ready.loop.table.ready()]
+    results.offer(
+        config.receive,
+        config.give,
+        hosts,
+        context.run.ssh_config,
+        context.environ,
+        context.signals,
+        config.receive_timeout,
+        context.log,
+    )
 
 
 def _usable(entries: tuple[Entry, ...], table: WorkerTable) -> list[Entry]:

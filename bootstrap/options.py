@@ -77,8 +77,12 @@ OPTIONS = (
     Option("--receive", "MPIBOOT_RECEIVE", "DIR", "",
            "Before the command starts, wait for the contents of DIR, which `mpiboot run` sends, and hand them on to "
            "the workers.", ("launch",)),
+    Option("--give", "MPIBOOT_GIVE", "PATTERNS", "",
+           "When the command has ended, wait until `mpiboot run` has fetched the files of --receive's DIR that match; "
+           "one pattern a line.", ("launch",)),
     Option("--receive-timeout", "MPIBOOT_RECEIVE_TIMEOUT", "SECONDS", "120",
-           "How long --receive waits without a byte of the directory; then exit 124.", ("launch",)),
+           "How long --receive waits without a byte of the directory; then exit 124. And how long --give waits.",
+           ("launch",)),
     Option("--end-workers", "MPIBOOT_END_WORKERS", "", "",
            "End the workers when the command has ended. For workers without an operator.",
            ("launch",)),

@@ -18,11 +18,13 @@ COMMAND = "mpiboot.command"
 # mpirun's spellings of -n.
 RANKS = {"-np", "--np"}
 # A manifest says these itself.
-OF_A_PROGRAM: tuple[str, ...] = ("image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir")
+OF_A_PROGRAM: tuple[str, ...] = (
+    "image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir", "fetch",
+)  # fmt: skip
 # Only an engine of this machine has these.
 OF_THIS_MACHINE = ("retries", "keep", "timeline", "mounts", "allow_host_path", "allow_privileges")
 # Only a cluster has these.
-OF_A_CLUSTER = ("namespace", "context", "detach")
+OF_A_CLUSTER = ("namespace", "context", "fetch", "detach")
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -95,6 +97,9 @@ def _mpirun_s(word: str) -> str:
               "[default: the manifest's, else the kubeconfig's]")  # fmt: skip
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig, with --engine kubernetes.  "
               "[default: its current one]")  # fmt: skip
+@click.option("--fetch", multiple=True, metavar="PATTERN",
+              help="With --engine kubernetes: bring files back that the program wrote into the current directory, like "
+              "'out/**' or '*.dat'; may be repeated.")  # fmt: skip
 @click.option("-d", "--detach", is_flag=True, help="With --engine kubernetes: leave the job on the cluster, and return "
               "when it has the current directory. `mpiboot logs -f` prints its output.")  # fmt: skip
 @click.option("--retries", type=click.IntRange(min=0), metavar="N",
@@ -118,9 +123,9 @@ def _mpirun_s(word: str) -> str:
 def run(
     ctx: click.Context, manifest: str | None, processes: int | None, workers: int, slots: int | None,
     env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
-    namespace: str | None, context: str | None, detach: bool, retries: int | None, mounts: tuple[str, ...],
-    no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None, verbose: bool,
-    quiet: bool, keep: bool, image: str | None,
+    namespace: str | None, context: str | None, fetch: tuple[str, ...], detach: bool, retries: int | None,
+    mounts: tuple[str, ...], no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None,
+    verbose: bool, quiet: bool, keep: bool, image: str | None,
 ) -> int:  # fmt: skip
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
@@ -147,11 +152,13 @@ def run(
     if engine == "kubernetes":
         if given := _given(ctx, OF_THIS_MACHINE):
             raise click.UsageError(f"{' and '.join(given)}: not with --engine kubernetes; leave it out")
+        if fetch and detach:
+            raise click.UsageError("--fetch waits for the end of the job, and --detach does not: leave one out")
     elif given := _given(ctx, OF_A_CLUSTER):
         raise click.UsageError(f"{given[0]} goes with --engine kubernetes; leave it out")
     return start(RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
-        namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, detach,
+        namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, fetch, detach,
         keep=keep,
     ))  # fmt: skip
 

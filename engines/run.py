@@ -54,6 +54,7 @@ class RunOptions:
     namespace: str | None = None  # of a cluster; None: the manifest's, else the kubeconfig's
     directories: Directories = Directories()  # noqa: RUF009 (it is frozen)
     context: str | None = None  # of the kubeconfig; None: its current one
+    fetch: tuple[str, ...] = ()  # from a cluster: patterns of files to bring back
     detach: bool = False  # on a cluster: leave the job there when it has what it needs of this machine
     keep: bool = True  # its output after its end, on this machine
 
@@ -196,6 +197,7 @@ def _on_cluster(
         own_stdin=options.manifest != "-",
         namespace=namespace,
         context=options.context,
+        fetch=options.fetch,
         verbose=options.verbose,
         detach=options.detach,
     )

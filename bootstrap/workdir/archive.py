@@ -23,26 +23,40 @@ class ArchiveError(UserError):
     exit_code = exit_codes.NO_DATA
 
 
-def store(source: Callable[[int], bytes], path: str) -> None:
-    """Write an archive to a file that appears when it is whole.
+class Arriving:
+    """An archive that comes in pieces, into a file. Its own end says when it is whole."""
 
-    The archive's own end says when that is: an older API server cannot pass on the end of a stream. A source that ends
-    before leaves nothing.
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._reader = file, zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    @property
+    def whole(self) -> bool:
+        return self._reader.eof
+
+    def add(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        try:
+            while chunk and not self.whole:
+                self._reader.decompress(chunk, CHUNK)
+                chunk = self._reader.unconsumed_tail
+        except zlib.error as error:
+            raise ArchiveError(f"the directory came damaged: {error}") from None
+
+
+def store(source: Callable[[int], bytes], path: str) -> None:
+    """Write an archive to a file that appears when it is whole. A source that ends before leaves nothing.
+
+    This does not wait for the end of the stream: an older API server cannot pass it on.
     """
     part = f"{path}.{os.getpid()}.part"
-    reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         with open(part, "wb") as file:
-            while not reader.eof:
+            arriving = Arriving(file)
+            while not arriving.whole:
                 if not (chunk := source(CHUNK)):
                     raise ArchiveError("the connection ended before the whole directory had come")
-                file.write(chunk)
-                while chunk and not reader.eof:
-                    reader.decompress(chunk, CHUNK)
-                    chunk = reader.unconsumed_tail
+                arriving.add(chunk)
         os.replace(part, path)
-    except zlib.error as error:
-        raise ArchiveError(f"the directory came damaged: {error}") from None
     except OSError as error:
         raise ArchiveError(f"cannot store the directory: {error.strerror or error}") from None
     finally:
@@ -61,14 +75,19 @@ def growing(path: str) -> int:
     return size
 
 
-def unpack(source: IO[bytes], directory: str) -> None:
+def unpack(
+    source: IO[bytes],
+    directory: str,
+    wanted: Callable[[tarfile.TarInfo], bool] = lambda member: True,  # noqa: ARG005
+) -> None:
     """Write an archive's contents into a directory. Files that are there already are replaced, others stay."""
     name = ""
     try:
         with tarfile.open(fileobj=source, mode="r|gz") as archive:
             for member in archive:
                 name = member.name
-                _write(archive, member, directory)
+                if wanted(member):
+                    _write(archive, member, directory)
     except (tarfile.TarError, zlib.error, EOFError) as error:
         raise ArchiveError(f"the archive is damaged: {error}") from None
     except OSError as error:

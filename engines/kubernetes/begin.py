@@ -10,6 +10,7 @@ from mpiboot.engines import stdin
 from mpiboot.engines.kubernetes import directory, program_job
 from mpiboot.engines.kubernetes.cluster import Cluster
 from mpiboot.engines.kubernetes.engine import Caller, KubernetesEngine
+from mpiboot.job.errors import UserError
 
 if TYPE_CHECKING:
     from mpiboot.engines.directories import Directories
@@ -28,6 +29,7 @@ class Wanted:
     own_stdin: bool = True  # the manifest is not on it
     namespace: str | None = None
     context: str | None = None
+    fetch: tuple[str, ...] = ()
     verbose: bool = False
     detach: bool = False
 
@@ -39,7 +41,9 @@ def engine(wanted: Wanted, inbox: Inbox[Event], output: Output) -> KubernetesEng
     if wanted.directories:
         here = wanted.directories.workdir
         listing = directory.listing(Path(here.source)) if here else None
-        data = program_job.of_program(data, here.target if here else "")
+        data = program_job.of_program(data, here.target if here else "", wanted.fetch)
+        if wanted.fetch and not here:
+            raise UserError("--fetch brings files of the current directory back, and the job does not have it")
         if wanted.directories.note:
             output.note(wanted.directories.note)
     given = stdin.of_this_process() if wanted.own_stdin and not wanted.detach else None
@@ -50,6 +54,8 @@ def engine(wanted: Wanted, inbox: Inbox[Event], output: Output) -> KubernetesEng
         given = None
         if has_input:
             output.note("warning: a job of v1alpha1 gets no input; convert it first: mpiboot convert")
-    caller = Caller(listing, given, needs_stdin=has_input, verbose=wanted.verbose, detach=wanted.detach)
+    caller = Caller(
+        listing, given, needs_stdin=has_input, fetch=wanted.fetch, verbose=wanted.verbose, detach=wanted.detach
+    )
     cluster = Cluster(wanted.namespace, wanted.context)
     return KubernetesEngine(cluster, data, wanted.grace, inbox, output, caller)

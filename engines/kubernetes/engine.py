@@ -19,6 +19,7 @@ from mpiboot.engines.kubernetes.directory_sender import DirectorySender
 from mpiboot.engines.kubernetes.launcher_output import LauncherOutput
 from mpiboot.engines.kubernetes.launcher_streams import LauncherStreams
 from mpiboot.engines.kubernetes.namespace_jobs import NoJobError
+from mpiboot.engines.kubernetes.results_fetcher import ResultsFetcher
 from mpiboot.engines.kubernetes.state_notes import StateNotes
 from mpiboot.job.errors import UserError
 from mpiboot.kube.api_error import ApiError, UnreachableError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mpiboot.engines.kubernetes.cluster import Cluster
     from mpiboot.engines.kubernetes.directory import Listing
     from mpiboot.engines.kubernetes.namespace_jobs import JobId
+    from mpiboot.engines.kubernetes.snapshot import Snapshot
     from mpiboot.engines.output import Output
     from mpiboot.engines.stdin import Stdin
 
@@ -37,6 +39,7 @@ LOOK_EVERY = 0.5  # seconds
 LONGEST_PAUSE = 5.0  # seconds between two tries to reach a cluster that does not answer
 ENDS_WITHIN = 30.0  # seconds more than its grace period that a launcher on a deleted job may take
 DELETED_LATER = "mpiboot deletes the job when it answers; press Ctrl-C to leave the job there"
+NO_DATA = 74  # the exit code if a program succeeds, and its results cannot be fetched
 GRACE = 30.0  # seconds, Kubernetes' default
 
 
@@ -50,6 +53,7 @@ class Caller:
     listing: Listing | None = None
     stdin: Stdin | None = None
     needs_stdin: bool = False
+    fetch: tuple[str, ...] = ()  # patterns of files of the directory to bring back
     verbose: bool = False
     detach: bool = False
 
@@ -75,6 +79,9 @@ class KubernetesEngine:
         )
         self._launchers = LauncherOutput(cluster.jobs, output, streams)
         self._sender = DirectorySender(cluster.jobs, caller.listing, streams, output) if caller.listing else None
+        self._fetcher = None
+        if caller.listing and caller.fetch:
+            self._fetcher = ResultsFetcher(cluster.jobs, caller.listing, caller.fetch, output)
         self._detached = False
         self._cancelled = threading.Event()
         self._stopping = False  # the user has asked for the end
@@ -201,20 +208,37 @@ class KubernetesEngine:
                 await notes.update(job, look)
             if look.status.get("state") == "Invalid":
                 return 2
-            if self._sender:
-                self._sender.update(look)
-            if self._caller.detach and (not self._sender or self._sender.sent):
-                self._detached = True
-                self._output.feed(LAUNCHER, "out", f"{self._name}\n".encode())
-                here = f"{self._name} --engine kubernetes -n {self._jobs.namespace}"
-                self._output.note(f"the job goes on: mpiboot logs -f {here}; mpiboot delete {here}")
+            if self._attend(look):
                 return 0
-            if not self._caller.detach:
-                self._launchers.update(look)
             if look.conditions.finished:
                 await self._launchers.end()
-                return look.exit_code()
+                return await self._with_results(look.exit_code())
             await asyncio.sleep(LOOK_EVERY if self._launchers.begun else LOOK_EVERY / 2)
+
+    def _attend(self, look: Snapshot) -> bool:
+        """Give launchers that have started since what they need. Returns whether the run leaves the job now."""
+        if self._sender:
+            self._sender.update(look)
+        if self._fetcher:
+            self._fetcher.update(look)
+        if not self._caller.detach:
+            self._launchers.update(look)
+        elif not self._sender or self._sender.sent:
+            self._detached = True
+            self._output.feed(LAUNCHER, "out", f"{self._name}\n".encode())
+            here = f"{self._name} --engine kubernetes -n {self._jobs.namespace}"
+            self._output.note(f"the job goes on: mpiboot logs -f {here}; mpiboot delete {here}")
+        return self._detached
+
+    async def _with_results(self, code: int) -> int:
+        """The job's exit code, when its results are here; another one than 0 if they are not."""
+        if self._fetcher:
+            try:
+                await self._fetcher.end()
+            except UserError as error:
+                self._output.say(str(error))
+                return code or NO_DATA
+        return code
 
     async def _deleted(self, error: NoJobError) -> int:
         """The exit code of a job that is no more; its launcher may still be at its end."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpiboot.bootstrap.workdir import globs
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable
 
 FILE = ".mpibootignore"
@@ -43,22 +45,5 @@ def _rule(line: str) -> Rule | None:
         return None
     brings_back = text.startswith("!")
     text = text[1:] if brings_back else text.removeprefix("\\")
-    only_directories, text = text.endswith("/"), text.rstrip("/")
-    anchored = "/" in text
-    return Rule(re.compile(("" if anchored else "(.*/)?") + _regex(text.lstrip("/"))), only_directories, brings_back)
-
-
-def _regex(glob: str) -> str:
-    """A glob as a regular expression: `*` and `?` stop at `/`, `**` does not."""
-    found, at = "", 0
-    while at < len(glob):
-        if glob.startswith("**/", at):
-            found, at = f"{found}(.*/)?", at + 3
-        elif glob.startswith("**", at):
-            found, at = f"{found}.*", at + 2
-        elif (end := glob.find("]", at + 2)) > 0 and glob[at] == "[":
-            inside = glob[at + 1 : end].replace("\\", "\\\\")
-            found, at = f"{found}[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
-        else:
-            found, at = found + {"*": "[^/]*", "?": "[^/]"}.get(glob[at], re.escape(glob[at])), at + 1
-    return found
+    only_directories = text.endswith("/")
+    return Rule(globs.pattern(text), only_directories, brings_back)

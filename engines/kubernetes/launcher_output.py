@@ -64,7 +64,12 @@ class LauncherOutput:
         if not (self._streams and self._streams.wanted):
             await self._read_log(job, pod, None, follow=follow)
             return
-        found = await self._jobs.pod(pod)
+        try:
+            found = await self._jobs.pod(pod)
+        except (ApiError, UnreachableError):  # the log's reader tries again, or says that the pod is gone
+            self._streams.give_up(pod)
+            await self._read_log(job, pod, None, follow=follow)
+            return
         streams = self._streams.follow(pod, main_container(job, found))
         if not self._streams.shows_output:
             await asyncio.gather(streams, self._read_log(job, pod, None, follow=follow))

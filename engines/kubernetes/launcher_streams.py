@@ -51,6 +51,10 @@ class LauncherStreams:
         if self.wanted:
             await self._attached.setdefault(pod, asyncio.Event()).wait()
 
+    def give_up(self, pod: str) -> None:
+        """There will be no connection."""
+        self._attached.setdefault(pod, asyncio.Event()).set()
+
     async def follow(self, pod: str, container: str) -> tuple[ShownLines, bool]:
         """Pass both directions on until the container ends. Returns what was shown, and whether that was all."""
         event = self._attached.setdefault(pod, asyncio.Event())

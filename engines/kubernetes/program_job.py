@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from mpiboot.job import job_annotations, template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 VOLUME = "workdir"
 
 
-def of_program(manifest: Mapping[str, Any], directory: str) -> dict[str, Any]:
+def of_program(manifest: Mapping[str, Any], directory: str, fetch: Sequence[str] = ()) -> dict[str, Any]:
     """The manifest of a program's job. `directory` is the path of the caller's directory in its pods, or empty.
+
+    `fetch`: patterns of the files in it that the caller wants back.
 
     An image that is on a node is not pulled again: a name without a tag would be, always.
     """
@@ -30,7 +32,8 @@ def of_program(manifest: Mapping[str, Any], directory: str) -> dict[str, Any]:
             spec["volumes"] = [{"name": VOLUME, "emptyDir": {}}]
     if directory:
         launcher = _launcher(made)
-        launcher["env"] = [*launcher.get("env", ()), {"name": "MPIBOOT_RECEIVE", "value": directory}]
+        ours = {"MPIBOOT_RECEIVE": directory, **({"MPIBOOT_GIVE": "\n".join(fetch)} if fetch else {})}
+        launcher["env"] = [*launcher.get("env", ()), *({"name": name, "value": ours[name]} for name in ours)]
         # `mpiboot launch` takes the directory. An image of another name may hold it as well; one without it says so.
         annotations = {job_annotations.LAUNCH: "in-place", **(made["metadata"].get("annotations") or {})}
         made["metadata"]["annotations"] = annotations

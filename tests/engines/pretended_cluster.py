@@ -28,6 +28,7 @@ class Pretended:
         self.launcher, self.environment, self.cwd = launcher, dict(environment), cwd
         self.protocols = [NEW, OLD]
         self.cut_after: list[int] = []  # an exec is cut after so many bytes of its stdin, one for each
+        self.cut_answers_after: list[int] = []  # bytes of an exec's stdout
         self.forbidden: set[str] = set()  # subresources
         self.waiting: dict[str, str] = {}  # of the launcher's container, which does not start then
         self.answers = 0  # lists of pods
@@ -35,6 +36,7 @@ class Pretended:
         self.deleted = threading.Event()
         self.logged = self.unfinished = b""
         self._process: asyncio.subprocess.Process | None = None
+        self._readers: list[asyncio.Task[None]] = []
         self._watchers: list[asyncio.Queue[tuple[int, bytes]]] = []
         self._given: asyncio.Event = asyncio.Event()
         self._loop = asyncio.new_event_loop()
@@ -78,9 +80,14 @@ class Pretended:
         return web.json_response(self.job, status=201)
 
     async def _start(self) -> None:
+        if self._process:  # of an earlier job
+            await self._process.wait()
+            await asyncio.gather(*self._readers)
+        self.logged = self.unfinished = b""
         launcher = self.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+        given = {each["name"]: each["value"] for each in launcher.get("env", ()) if each["name"] == "MPIBOOT_GIVE"}
         self._process = await asyncio.create_subprocess_exec(
-            *self.launcher, cwd=self.cwd, env={**os.environ, **self.environment},
+            *self.launcher, cwd=self.cwd, env={**os.environ, **self.environment, **given},
             stdin=asyncio.subprocess.PIPE if launcher.get("stdin") else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
@@ -177,6 +184,13 @@ class Pretended:
             for channel, reader in ((1, process.stdout), (2, process.stderr)):
                 while data := await reader.read(2**16):
                     await socket.send_bytes(bytes([channel]) + data)
+                    if self.cut_answers_after and "give" in words and channel == 1:
+                        self.cut_answers_after[0] -= len(data)
+                        if self.cut_answers_after[0] < 0:
+                            self.cut_answers_after.pop()
+                            process.kill()
+                            assert request.transport
+                            request.transport.abort()
             await socket.send_bytes(b"\x03" + json.dumps(_status(await process.wait())).encode())
             await socket.close()
 

@@ -35,9 +35,12 @@ from mpiboot.bootstrap.workdir import hand_on
 import os, subprocess
 place = hand_on.Expected(os.environ["THERE"], 30)
 hand_on.bring(place, [], "", os.environ, Signals(), lambda text: print("mpiboot:", text, file=sys.stderr, flush=True))
-os.chdir(os.environ["THERE"])
-sys.stdout.flush()
-os.execvp(sys.argv[1], sys.argv[1:])
+code = subprocess.run(sys.argv[1:], cwd=os.environ["THERE"]).returncode
+if patterns := os.environ.get("MPIBOOT_GIVE"):
+    from mpiboot.bootstrap.workdir import results
+    log = lambda text: print("mpiboot:", text, file=sys.stderr, flush=True)
+    results.offer(os.environ["THERE"], patterns, [], "", os.environ, Signals(), 30, log)
+sys.exit(code)
 """  # a launcher without workers and MPI
 
 
@@ -215,6 +218,39 @@ def test_nothing_is_lost_or_doubled_when_the_connection_of_the_output_breaks(sta
     assert sorted(line for line in lines if line.startswith("line ")) == sorted(f"line {n}" for n in range(300))
     assert sorted(line for line in lines if line.startswith("error ")) == sorted(f"error {n}" for n in range(300))
     assert lines.count("end") == 1
+
+
+def test_results_come_back_and_what_did_not_change_is_left_alone(start: Start, here: Path) -> None:
+    (here / "out").mkdir()
+    for name in ("input.dat", "out/old.dat", "changed.dat"):
+        (here / name).write_text("as sent\n")
+    script = "mkdir -p out/deep && echo new > out/deep/new.txt && echo more >> changed.dat && touch not.asked; exit 3"
+    process = start("sh", "-c", script, options=("--fetch", "*.dat", "--fetch", "out/"))
+    code, _, err = ended(process)
+    assert code == 3, err
+    assert "fetched 2 files (0.0 MB)" in err
+    assert (here / "out/deep/new.txt").read_text() == "new\n"
+    assert (here / "changed.dat").read_text() == "as sent\nmore\n"
+    assert not (here / "not.asked").exists()
+
+
+def test_results_are_asked_for_again_when_the_connection_breaks(
+    start: Start, cluster: Pretended, here: Path
+) -> None:
+    cluster.cut_answers_after = [100_000]
+    code, _, err = ended(start("sh", "-c", "head -c 3000000 /dev/urandom > result", options=("--fetch", "result")))
+    assert code == 0, err
+    assert "the connection for the results broke" in err
+    assert (here / "result").stat().st_size == 3_000_000
+
+
+def test_results_that_cannot_be_written_here_are_a_failure(start: Start, here: Path) -> None:
+    (here / "taken").mkdir()
+    (here / "taken" / "file").touch()
+    (here / ".mpibootignore").write_text("taken\n")
+    code, _, err = ended(start("touch", "taken", options=("--fetch", "taken")))
+    assert code == 74
+    assert "cannot write the contents of taken: Is a directory" in err
 
 
 def test_ctrl_c_while_the_directory_is_sent_deletes_the_job(start: Start, cluster: Pretended, here: Path) -> None:
