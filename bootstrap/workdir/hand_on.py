@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mpiboot.bootstrap import exit_codes
 from mpiboot.bootstrap.process import reaper
-from mpiboot.bootstrap.workdir import archive, on_hosts, program
+from mpiboot.bootstrap.workdir import archive, on_hosts, places
 from mpiboot.bootstrap.workdir.on_hosts import LAUNCHER, Work
 from mpiboot.job.errors import UserError
 
@@ -46,7 +46,7 @@ def bring(
     log: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Return when the directory is on this host and on all others."""
-    path = program.place(environ)
+    path = places.incoming(environ)
     _wait(path, expected, signals, log)
     began, size = time.monotonic(), os.path.getsize(path)
     words = ("unpack", expected.directory)

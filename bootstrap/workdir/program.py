@@ -5,15 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from mpiboot.bootstrap import files
-from mpiboot.bootstrap.run import rundir
-from mpiboot.bootstrap.workdir import archive
+from mpiboot.bootstrap.workdir import archive, places
 from mpiboot.job.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 USAGE = "usage: mpiboot workdir store | unpack DIRECTORY | pack DIRECTORY PATTERN... | give"
 
@@ -23,7 +17,7 @@ def main(argv: list[str]) -> int:
     try:
         match argv:
             case ["store"]:
-                archive.store(lambda size: os.read(0, size), place(os.environ))
+                archive.store(lambda size: os.read(0, size), places.incoming(os.environ))
             case ["unpack", directory]:
                 archive.unpack(sys.stdin.buffer, directory)
             case ["pack", directory, *patterns]:
@@ -41,20 +35,3 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
-
-
-def place(environ: Mapping[str, str]) -> str:
-    """The archive in a launcher's container. The launcher removes it when every host has its contents."""
-    return f"{_own(environ)}/workdir.tar.gz"
-
-
-def results(environ: Mapping[str, str]) -> str:
-    """The directory with archives of what the hosts have, one a host, when all of them are there."""
-    return f"{_own(environ)}/results"
-
-
-def _own(environ: Mapping[str, str]) -> str:
-    directory = rundir.fixed(environ)
-    if not directory or not files.own_directory(directory):
-        raise UserError(f"no directory for the archive: {directory or 'set MPIBOOT_RUN_DIR'}")
-    return directory

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 from mpiboot.bootstrap.process import reaper
-from mpiboot.bootstrap.workdir import globs, on_hosts, program
+from mpiboot.bootstrap.workdir import globs, on_hosts, places
 from mpiboot.bootstrap.workdir.archive import ArchiveError
 from mpiboot.bootstrap.workdir.on_hosts import LAUNCHER, Work
 
@@ -33,7 +33,7 @@ def offer(
     patience: float, log: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Collect the files, and return when they are fetched. The first worker, which has rank 0, comes first."""
-    place = program.results(environ)
+    place = places.results(environ)
     os.makedirs(f"{place}.part", 0o700, exist_ok=True)
     words = ("pack", directory, *patterns.splitlines())
     work = {host: Work(on_hosts.on_worker(host, ssh_config, *words)) for host in hosts}
@@ -58,7 +58,7 @@ def offer(
 
 def give(environ: Mapping[str, str], target: IO[bytes], source: Callable[[int], bytes]) -> None:
     """Write all results, when they are there, and wait for the word that they arrived."""
-    place = program.results(environ)
+    place = places.results(environ)
     while not os.path.isdir(place):
         time.sleep(LOOK_EVERY)
     taken = set[str]()
