@@ -108,7 +108,7 @@ class Command:
                 now = time.monotonic()
                 if now >= self._kill_at:
                     reaper.send(self.pid, signal.SIGKILL)
-                    self._kill_at = float("inf")
+                    self._kill_at, self._grace = float("inf"), 0.0  # it does not end its ssh clients any more
                 self._loop.step(min(check(now), self._kill_at))
             self._end_leftovers()
         except BaseException:  # an error of mpiboot: the command must not outlive the launcher

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 # Nothing listens on it, so the kernel alone answers. An attempt at sshd's port costs each worker a process.
 QUIET_PORT = 1
-# How many attempts a worker gets before it counts as lost: a packet may be lost.
+# How many attempts a worker gets before it counts as lost.
 LOOKS = 8
+# As many of them must have failed: time passes as well while the launcher itself is stopped.
+MISSED = 3
 _TICK = (0.1, 1.0)  # seconds between two calls, at least and at most
 _AT_ONCE = 128  # connections that are open at the same time
 
@@ -62,6 +64,7 @@ class _Signs:
         self.endpoint, self.heard, self.look_at = endpoint, now, first_look
         self.look: _Look | None = None
         self.at_sshd = False
+        self.missed = 0
 
 
 class LifeSigns:
@@ -84,7 +87,7 @@ class LifeSigns:
                 first = now + self._every * position / len(watched)
                 signs = self._signs[worker.name] = _Signs(worker.endpoint, now, first)
             self._look(worker, signs, now)
-            if now - signs.heard >= self._timeout:
+            if now - signs.heard >= self._timeout and signs.missed >= MISSED:
                 where = f"{worker.name} was lost while the job ran: no packet came from {signs.endpoint.address}"
                 return f"worker {where} for {self._timeout:g} s (--lost-worker-timeout)", float("inf")
         return "", now + self._tick
@@ -99,13 +102,14 @@ class LifeSigns:
         if signs.look:
             result = signs.look.result()
             if result in _ALIVE:
-                signs.heard = now
+                signs.heard, signs.missed = now, 0
                 signs.look.close()
                 signs.look = None
         if now < signs.look_at or sum(1 for other in self._signs.values() if other.look) >= _AT_ONCE:
             return
         if signs.look:  # no answer: a firewall may drop packets to other ports than sshd's
             signs.look.close()
+            signs.missed += 1
             signs.at_sshd = not signs.at_sshd
         signs.look_at = now + self._every
         signs.look = _Look(signs.endpoint.address, self._port_of(worker) if signs.at_sshd else QUIET_PORT)
