@@ -105,6 +105,12 @@ def _mpirun_s(word: str) -> str:
 @click.option("--retries", type=click.IntRange(min=0), metavar="N",
               help="How often a launcher that failed is started again.  [default: the manifest's backoffLimit, else 0; "
               "a cluster's default is 6]")  # fmt: skip
+@click.option("--restarts", type=click.IntRange(min=0), metavar="N",
+              help="How often the launcher runs a failed command again on the same workers.  [default: 0]")  # fmt: skip
+@click.option("--final-codes", metavar="CODES",
+              help="Exit codes after which a command does not run again, like 2,64-78.")  # fmt: skip
+@click.option("--lost-worker-timeout", type=click.IntRange(min=0), metavar="SECONDS",
+              help="After how long without a packet a worker is lost; 0: never.  [default: 40]")  # fmt: skip
 @click.option("--mount", "mounts", multiple=True, metavar="SRC:DST[:ro]",
               help="Show a file or directory of this machine to the job at the path DST; may be repeated.")
 @click.option("--no-workdir", is_flag=True,
@@ -124,8 +130,9 @@ def run(
     ctx: click.Context, manifest: str | None, processes: int | None, workers: int, slots: int | None,
     env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
     namespace: str | None, context: str | None, fetch: tuple[str, ...], detach: bool, retries: int | None,
-    mounts: tuple[str, ...], no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None,
-    verbose: bool, quiet: bool, keep: bool, image: str | None,
+    restarts: int | None, final_codes: str | None, lost_worker_timeout: int | None, mounts: tuple[str, ...],
+    no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None, verbose: bool, quiet: bool,
+    keep: bool, image: str | None,
 ) -> int:  # fmt: skip
     """Run an MPI job on this machine or on a cluster, and end as its launcher ends.
 
@@ -156,11 +163,25 @@ def run(
             raise click.UsageError("--fetch waits for the end of the job, and --detach does not: leave one out")
     elif given := _given(ctx, OF_A_CLUSTER):
         raise click.UsageError(f"{given[0]} goes with --engine kubernetes; leave it out")
+    annotations = _annotations(restarts, final_codes, lost_worker_timeout)
     return start(RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
         namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, fetch, detach,
-        keep=keep,
+        keep=keep, annotations=annotations,
     ))  # fmt: skip
+
+
+def _annotations(restarts: int | None, final_codes: str | None, lost_worker_timeout: int | None) -> dict[str, str]:
+    """The annotations that say the same in a manifest."""
+    from mpiboot.job import job_annotations
+
+    names = (job_annotations.RESTARTS, job_annotations.FINAL_CODES, job_annotations.LOST_WORKER_TIMEOUT)
+    values = (restarts, final_codes, lost_worker_timeout)
+    given = {name: str(value) for name, value in zip(names, values, strict=True) if value is not None}
+    for name, value in given.items():
+        if wrong := job_annotations.fault(name, value):
+            raise click.UsageError(f"--{name.removeprefix(job_annotations.PREFIX)} {wrong}")
+    return given
 
 
 def _given(ctx: click.Context, names: tuple[str, ...]) -> list[str]:

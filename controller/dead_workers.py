@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mpiboot.job import elastic
+from mpiboot.job import elastic, restarts
 from mpiboot.kube.clock import seconds_between
 
 if TYPE_CHECKING:
@@ -45,12 +45,14 @@ class Dead:
     again: float | None = None
 
 
-def dead(job: Job, seen: Observed, losses: Losses, now: float) -> Dead:
-    """An elastic job goes on and gets a new worker at once. Another job fails, and its dead workers explain why."""
+def dead(job: Job, seen: Observed, losses: Losses, now: float, *, in_place: bool = False) -> Dead:
+    """An elastic job goes on and gets a new worker at once, as does one whose launcher restarts its command. Another
+    job fails, and its dead workers explain why. `in_place`: the launcher runs mpiboot.
+    """
     ended = tuple(pod for pod in seen.wanted_workers(job) if pod.ended)
     if not ended or job.run_policy.suspend:
         return Dead(ended)
-    if elastic.of_job(job) is None:
+    if elastic.of_job(job) is None and not (in_place and restarts.of_job(job)):
         return Dead(ended, tuple(pod for pod in ended if no_longer_evidence(seen, pod)))
     pauses = {pod.index: losses.pause(pod.index, now) for pod in ended}
     later = [pause for pause in pauses.values() if pause]

@@ -62,6 +62,7 @@ LAUNCHERS: dict[str, Callable[[Job], object]] = {
     "spec.launcherCreationPolicy": lambda job: job.launcher_creation_policy,
     "spec.runPolicy.activeDeadlineSeconds": lambda job: job.run_policy.active_deadline_seconds,
     "spec.runPolicy.backoffLimit": lambda job: job.run_policy.backoff_limit,
+    **{f"metadata.annotations[{name}]": annotation(name) for name in job_annotations.VARIABLES},
 }
 
 

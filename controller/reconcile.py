@@ -182,7 +182,8 @@ class Reconciler:
         wait = 0.0 if seen.all_ready(job) else state.hosts.wait()
         update = news(plan, seen, domain, due=not wait)
         update = replace(update, refresh_mark=state.refresh_marks.mark(update.refresh_mark, time.monotonic()))
-        lost = dead(job, seen, state.losses, time.monotonic())
+        in_place = plan.arrangement.launch_mode == "in-place"
+        lost = dead(job, seen, state.losses, time.monotonic(), in_place=in_place)
         self._reporter.lost(view, job, state, lost)
         replaced = dict.fromkeys((*lost.replace, *with_other_keys(seen, state.secret.keys_since)))
         stages = decide(plan, seen, update, has_secret=state.secret.there, replace=tuple(replaced))

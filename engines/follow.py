@@ -32,6 +32,7 @@ class Rules:
     deadline: float | None = None  # seconds for the whole job
     grace: float | None = 10.0  # seconds between SIGTERM and SIGKILL; None: the engine itself sees to it
     elastic: bool = False  # it goes on with fewer workers
+    restarts: bool = False  # its launcher restarts the command, and waits for all workers before
     restart_workers: bool = False
     workers: int = 0  # at the start
 
@@ -168,12 +169,13 @@ class JobFollower:
         tail = self._output.tail(worker)
         text += "; its last lines:" if tail else "; it printed nothing"
         self._output.say("\n  ".join([text, *tail]))
-        if self._rules.elastic or self._rules.restart_workers:
+        waits = self._rules.elastic or self._rules.restarts
+        if waits or self._rules.restart_workers:
             times = self._restarts[worker] = self._restarts.get(worker, 0) + 1
-            # An elastic job gets a new one at once. The pause before each further one doubles.
-            first = 0.0 if self._rules.elastic else 1.0
+            # A job that waits for it gets a new one at once. The pause before each further one doubles.
+            first = 0.0 if waits else 1.0
             self._set(worker, min(first if times == 1 else 2.0 ** (times - 1), LONGEST_PAUSE))
-            if self._rules.elastic:
+            if waits:
                 in_background(self._inbox, lambda: self._engine.withdraw(worker), f"withdraw {worker}")
         else:
             self._lost.add(worker)

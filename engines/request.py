@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,16 @@ def from_program(program: Program, settings: Settings | None = None) -> Request:
         settings=settings,
     )
     return Request(read.read(manifest.Manifest(data, "the command line")), data)
+
+
+def annotated(wanted: Request, annotations: Mapping[str, str]) -> Request:
+    """The same with these annotations, which replace those of the manifest."""
+    if not annotations:
+        return wanted
+    job, metadata = wanted.job.job, wanted.data["metadata"]
+    data = {**wanted.data, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
+    job = replace(job, annotations={**job.annotations, **annotations})
+    return Request(replace(wanted.job, job=job), data, wanted.source)
 
 
 def name_for(command: Sequence[str]) -> str:

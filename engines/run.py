@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpiboot.engines import choose, request, stdin
@@ -19,7 +19,7 @@ from mpiboot.engines.records.record import Record
 from mpiboot.engines.records.writer import RecordWriter
 from mpiboot.engines.timeline.recorder import EventRecorder
 from mpiboot.engines.timeline.report import TimelineReport
-from mpiboot.job import elastic, names
+from mpiboot.job import elastic, names, restarts
 from mpiboot.job.elastic_faults import faults, too_few
 from mpiboot.job.errors import UserError
 from mpiboot.job.model import OUR_USERS_SSH
@@ -27,6 +27,8 @@ from mpiboot.job.settings import Settings
 from mpiboot.job.template import main_container, spec_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from docker import APIClient
 
     from mpiboot.engines.engine import Engine
@@ -57,6 +59,7 @@ class RunOptions:
     fetch: tuple[str, ...] = ()  # from a cluster: patterns of files to bring back
     detach: bool = False  # on a cluster: leave the job there when it has what it needs of this machine
     keep: bool = True  # its output after its end, on this machine
+    annotations: Mapping[str, str] = field(default_factory=dict)  # these replace the manifest's
 
 
 def run(options: RunOptions) -> int:
@@ -109,6 +112,7 @@ def _rules(job: Job, retries: int | None) -> Rules:
         deadline=policy.active_deadline_seconds,
         grace=GRACE if grace is None else grace,
         elastic=elastic.of_job(job) is not None,
+        restarts=restarts.of_job(job) > 0,
         workers=job.workers,
         restart_workers=bool(job.worker and job.worker.restart_policy != "Never"),
     )
@@ -131,6 +135,7 @@ def _prepare(
     if wanted is None:
         assert options.program
         wanted = _from_program(options.program, api)
+    wanted = request.annotated(wanted, options.annotations)
     job = wanted.job.job
     _check(wanted, output)
     own_stdin = None if options.manifest == "-" else stdin.of_this_process()
@@ -184,6 +189,7 @@ def _on_cluster(
         if options.directories.workdir and not program.ssh_dir:  # an image that takes the directory holds mpiboot
             program = replace(program, ssh_dir=OUR_USERS_SSH)
         wanted = request.from_program(program)
+    wanted = request.annotated(wanted, options.annotations)
     job = wanted.job.job
     _check(wanted, output)
     from mpiboot.engines.kubernetes import begin

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mpiboot.job.problems import Problem, path_text
+from mpiboot.job.suggestions import nearest
+from mpiboot.job.values import exit_codes, kind, natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from mpiboot.job.read.manifest import Manifest
 
@@ -18,6 +20,9 @@ HOST_KEYS = f"{PREFIX}host-keys"
 WORKER_SSH = f"{PREFIX}worker-ssh"
 SSH = f"{PREFIX}ssh"
 GANG_SCHEDULING = f"{PREFIX}gang-scheduling"
+RESTARTS = f"{PREFIX}restarts"
+FINAL_CODES = f"{PREFIX}final-codes"
+LOST_WORKER_TIMEOUT = f"{PREFIX}lost-worker-timeout"
 RUN = f"{PREFIX}run"  # `mpiboot run --engine kubernetes` marks its job with it; it changes nothing
 ADDRESSES = f"{PREFIX}addresses"  # of launcher pods: the operator writes the workers' addresses there
 DISCOVERY = f"{PREFIX}discovery"  # of launcher pods: when it changes, the kubelet reads the ConfigMap again
@@ -41,6 +46,38 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     SSH: SSH_CHOICES,
     GANG_SCHEDULING: GANG_SCHEDULING_CHOICES,
 }
+
+
+# Annotations with other values: what the value must be, and whether a text is one.
+VALUES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    RESTARTS: ("a whole number", lambda text: natural(text) is not None),
+    FINAL_CODES: ("exit codes from 1 to 255, like 2,64-78", lambda text: exit_codes(text) is not None),
+    LOST_WORKER_TIMEOUT: ("a whole number of seconds", lambda text: natural(text) is not None),
+}
+KNOWN = (*CHOICES, *VALUES)
+# What `mpiboot launch` reads, by the annotation that sets it.
+VARIABLES = {
+    RESTARTS: "MPIBOOT_RESTARTS",
+    FINAL_CODES: "MPIBOOT_FINAL_CODES",
+    LOST_WORKER_TIMEOUT: "MPIBOOT_LOST_WORKER_TIMEOUT",
+}
+
+
+def variables(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The launcher's variables for a job with these annotations. Wrong values have no effect."""
+    return {
+        variable: annotations[name]
+        for name, variable in VARIABLES.items()
+        if name in annotations and not fault(name, annotations[name])
+    }
+
+
+def fault(name: str, value: str) -> str:
+    """What is wrong with the value of an annotation that is known; empty if nothing is."""
+    if name in CHOICES:
+        return "" if value in CHOICES[name] else f"must be one of {', '.join(CHOICES[name])}, is {value!r}"
+    wanted, fits = VALUES[name]
+    return "" if fits(value) else f"must be {wanted}, is {kind(value)}"
 
 
 def launch(annotations: Mapping[str, str]) -> LaunchMode | None:
@@ -78,10 +115,10 @@ def problems(manifest: Manifest, annotations: Mapping[str, str]) -> Iterator[Pro
         path = ("metadata", "annotations", key)
         if key == RUN:
             continue
-        if key in CHOICES and value not in CHOICES[key]:
-            message = f"must be one of {', '.join(CHOICES[key])}, is {value!r}: ignored"
-            yield Problem(path_text(path), message, manifest.line(path), "warning")
-        elif key.startswith(PREFIX) and key not in CHOICES:
-            known = ", ".join(name.removeprefix(PREFIX) for name in CHOICES)
-            message = f"unknown annotation, ignored; {PREFIX} has: {known}"
+        if key in KNOWN:
+            if wrong := fault(key, value):
+                yield Problem(path_text(path), f"{wrong}: ignored", manifest.line(path), "warning")
+        elif key.startswith(PREFIX):
+            hint = nearest(key.removeprefix(PREFIX), (name.removeprefix(PREFIX) for name in KNOWN))
+            message = f"unknown annotation, ignored{hint}"
             yield Problem(path_text(path), message, manifest.line(path), "warning")

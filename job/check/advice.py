@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiboot.job import elastic
+from mpiboot.job import elastic, job_annotations
 from mpiboot.job.check import traps
 from mpiboot.job.check.refused import refused, template_path
 from mpiboot.job.elastic_faults import faults, too_few
@@ -37,6 +37,11 @@ def warnings(arrangement: Arrangement) -> Iterator[Problem]:
         )
     if job.slots == 0:
         yield warn("spec", "no host has a slot: mpirun can start no rank")
+    if arrangement.launch_mode != "in-place":
+        for name in job_annotations.VARIABLES:
+            if name in job.annotations:
+                message = "has no effect: only a launcher whose image holds mpiboot can do that"
+                yield warn(f"metadata.annotations[{name}]", message)
     yield from traps.traps(arrangement)
     size = elastic.of_job(job)
     if size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mpiboot.job import names
+from mpiboot.job import job_annotations, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -84,6 +84,7 @@ def of_launcher(arrangement: Arrangement, ssh: str = "") -> Environment:
         {"K_MPI_JOB_ROLE": "launcher", **of_both(job), **ours, **fixed, **no_gpu},
         {
             "MPIBOOT_HOST_KEYS": "verify" if arrangement.verify_hosts else "off",
+            **(job_annotations.variables(job.annotations) if arrangement.launch_mode == "in-place" else {}),
             **found,
             **(dict.fromkeys(job.runtime.ssh_variables, ssh) if ssh else {}),
         },

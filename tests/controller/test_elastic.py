@@ -84,6 +84,15 @@ def test_an_elastic_job_gets_a_new_worker_at_once_and_later_after_each_further_d
     assert dead(made.job, there, losses, 1400.0).replace  # that was long ago
 
 
+def test_a_job_whose_launcher_restarts_its_command_gets_a_new_worker_at_once() -> None:
+    made = planned(elastic=False)
+    there = seen(made, pod(made, 0, **READY), pod(made, 1, "Failed"), pod(made, 2, **READY))
+    job = replace(made.job, annotations={"mpiboot.dev/restarts": "3"})
+    assert [each.index for each in dead(job, there, Losses(), 1000.0, in_place=True).replace] == [1]
+    assert dead(job, there, Losses(), 1000.0).replace == ()
+    assert dead(made.job, there, Losses(), 1000.0, in_place=True).replace == ()
+
+
 def test_other_jobs_keep_dead_workers_until_the_attempt_has_ended() -> None:
     made = planned(elastic=False)
     ended = {"finishedAt": "2026-01-01T10:00:00Z", "exitCode": 137, "reason": "OOMKilled"}

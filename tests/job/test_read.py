@@ -271,8 +271,7 @@ broken.yaml:36: spec.mpiReplicaSpecs.Worker.template.spec.containers[1]: must be
 ODD = """\
 odd.yaml:2: ConfigMap inputs is ignored: only the MPIJob is used
 odd.yaml:11: metadata.annotations[mpiboot.dev/launch]: must be one of in-place, guard, gate, off, is 'inplace': ignored
-odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; \
-mpiboot.dev/ has: launch, host-keys, worker-ssh, ssh, gang-scheduling
+odd.yaml:12: metadata.annotations[mpiboot.dev/lunch]: unknown annotation, ignored; did you mean launch?
 odd.yaml:14: spec.cleanPodPolicy: unknown field, ignored; in this version it is spec.runPolicy.cleanPodPolicy
 odd.yaml:15: spec.slotPerWorker: unknown field, ignored; did you mean slotsPerWorker?
 odd.yaml:20: LAUNCHER.metadata.labels.version: must be text, is 1: put it in quotes; used as '1'
