@@ -39,6 +39,7 @@ LOOK_EVERY = 0.5  # seconds
 LONGEST_PAUSE = 5.0  # seconds between two tries to reach a cluster that does not answer
 ENDS_WITHIN = 30.0  # seconds more than its grace period that a launcher on a deleted job may take
 DELETED_LATER = "mpiboot deletes the job when it answers; press Ctrl-C to leave the job there"
+NO_MPIBOOT = 'exec: "mpiboot"'  # of a container runtime that does not find it
 NO_DATA = 74  # the exit code if a program succeeds, and its results cannot be fetched
 GRACE = 30.0  # seconds, Kubernetes' default
 
@@ -211,9 +212,20 @@ class KubernetesEngine:
             if self._attend(look):
                 return 0
             if look.conditions.finished:
+                self._explain(look)
                 await self._launchers.end()
                 return await self._with_results(look.exit_code())
             await asyncio.sleep(LOOK_EVERY if self._launchers.begun else LOOK_EVERY / 2)
+
+    def _explain(self, look: Snapshot) -> None:
+        """Say what a launcher's failure means that only the caller's wish explains."""
+        failures = (str(look.status.get("reason") or ""), *(pod.why for pod in look.of(LAUNCHER)))
+        if self._sender and any(NO_MPIBOOT in failure for failure in failures):
+            without = "--no-workdir and a program that is in the image"
+            self._output.say(
+                f"the image has no mpiboot in it, so it cannot take the current directory: use {without}, "
+                "or build it FROM one of ours"
+            )
 
     def _attend(self, look: Snapshot) -> bool:
         """Give launchers that have started since what they need. Returns whether the run leaves the job now."""

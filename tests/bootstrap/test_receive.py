@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 # Launcher and workers share this machine's files: a worker's own directory has its number at the end.
 WORKER = """#!/bin/sh
 {limit}
-exec {python} -m mpiboot "$1" "$2" "$3-$MPIBOOT_INDEX"
+command="$1 $2 $3-$MPIBOOT_INDEX"
+shift 3
+exec {python} -m mpiboot $command "$@"
 """
 
 
@@ -68,12 +70,15 @@ class Receiving:
             path = f"{program.parent}:{os.environ['PATH']}"
             self.job.start(index, env={"PATH": path, "MPIBOOT_INDEX": str(index)})
 
-    def launch(self, *words: str, timeout: float = 60) -> Process:
-        options = ("--receive", self.here, "--receive-timeout", timeout)
+    def launch(self, *words: str, timeout: float = 60, give: str = "") -> Process:
+        options = ("--receive", self.here, "--receive-timeout", timeout, "--give", give)
         return self.job.launch(*words, options=options, env={"MPIBOOT_RUN_DIR": str(self.run_dir)})
 
     def store(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-m", "mpiboot", "workdir", "store"]
+        return self.workdir("store", data)
+
+    def workdir(self, action: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "mpiboot", "workdir", action]
         env = {**os.environ, "MPIBOOT_RUN_DIR": str(self.run_dir)}
         return subprocess.run(command, input=data, env=env, capture_output=True, check=False, timeout=60)
 
@@ -163,3 +168,33 @@ def test_a_damaged_archive_is_refused(receiving: Receiving) -> None:
     assert done.returncode == 74
     assert done.stderr.startswith(b"the directory came damaged")
     eventually(lambda: not list(receiving.run_dir.glob("workdir*")))
+
+
+def unpacked(data: bytes) -> dict[str, str]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        files = ((each.name, archive.extractfile(each)) for each in archive)
+        return {name: file.read().decode() for name, file in files if file}
+
+
+def test_results_are_collected_from_all_hosts_and_the_first_worker_counts(receiving: Receiving) -> None:
+    receiving.start_workers()
+    here = receiving.here
+    script = (
+        f"echo 0 > {here}-0/a.txt; echo 1 > {here}-1/a.txt; mkdir {here}-1/deep; echo 1 > {here}-1/deep/b.txt;"
+        f"echo launcher > {here}/c.txt; echo launcher > {here}/a.txt; ln -s /etc/passwd {here}/d.txt; exit 3"
+    )
+    launch = receiving.launch("sh", "-c", script, give="*.txt")
+    assert receiving.store(packed({})).returncode == 0
+    wanted = {"a.txt": "0\n", "deep/b.txt": "1\n", "c.txt": "launcher\n"}
+    assert unpacked(receiving.workdir("give", b"").stdout) == wanted
+    assert launch.popen.poll() is None  # this one did not say that it has them
+    assert unpacked(receiving.workdir("give", b"!").stdout)["a.txt"] == "0\n"
+    assert launch.ends() == 3, launch.stderr
+
+
+def test_results_that_nothing_fetches_do_not_hold_the_launcher(receiving: Receiving) -> None:
+    receiving.start_workers()
+    launch = receiving.launch("true", give="*", timeout=1)
+    assert receiving.store(packed({})).returncode == 0
+    assert launch.ends() == 0
+    assert "the results were not fetched: nothing asked for them for 1 s" in launch.stderr
