@@ -86,14 +86,14 @@ def root() -> None:
     """
 
 
-def main(argv: list[str]) -> int:
-    """The exit code of the command line `argv`."""
+def main(argv: list[str], program: str = "mpiboot", defaults: dict[str, dict[str, str]] | None = None) -> int:
+    """The exit code of the command line `argv`. `defaults`: values for options that it leaves out, by command."""
     try:
-        result = root.main(args=argv, prog_name="mpiboot", standalone_mode=False)
+        result = root.main(args=argv, prog_name=program, standalone_mode=False, default_map=defaults)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "mpiboot"
+        command = error.ctx.command_path if error.ctx else program
         print(f"mpiboot: {error.format_message().rstrip('.')}; see: {command} --help", file=sys.stderr)
         return error.exit_code
     except click.ClickException as error:

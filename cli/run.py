@@ -24,7 +24,7 @@ OF_A_PROGRAM: tuple[str, ...] = (
 # Only an engine of this machine has these.
 OF_THIS_MACHINE = ("retries", "keep", "timeline", "mounts", "allow_host_path", "allow_privileges")
 # Only a cluster has these.
-OF_A_CLUSTER = ("namespace", "context", "fetch", "detach")
+OF_A_CLUSTER = ("namespace", "context", "fetch")
 MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -93,15 +93,15 @@ def _mpirun_s(word: str) -> str:
 @click.option("--name", metavar="NAME", help="Name of the job.  [default: the manifest's, or one after the program]")
 @click.option("--engine", type=click.Choice(["docker", "local", "kubernetes"]),
               help="Where to run.  [default: docker if an engine answers, else local]")  # fmt: skip
-@click.option("--namespace", metavar="NAME", help="Namespace of the job, with --engine kubernetes.  "
+@click.option("--namespace", metavar="NAME", help="Namespace of the job; implies --engine kubernetes.  "
               "[default: the manifest's, else the kubeconfig's]")  # fmt: skip
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig, with --engine kubernetes.  "
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; implies --engine kubernetes.  "
               "[default: its current one]")  # fmt: skip
 @click.option("--fetch", multiple=True, metavar="PATTERN",
               help="With --engine kubernetes: bring files back that the program wrote into the current directory, like "
               "'out/**' or '*.dat'; may be repeated.")  # fmt: skip
-@click.option("-d", "--detach", is_flag=True, help="With --engine kubernetes: leave the job on the cluster, and return "
-              "when it has the current directory. `mpiboot logs -f` prints its output.")  # fmt: skip
+@click.option("-d", "--detach", is_flag=True, help="Return when the job has started, and on a cluster has the current "
+              "directory; print its name. `mpiboot logs -f` prints its output.")  # fmt: skip
 @click.option("--retries", type=click.IntRange(min=0), metavar="N",
               help="How often a launcher that failed is started again.  [default: the manifest's backoffLimit, else 0; "
               "a cluster's default is 6]")  # fmt: skip
@@ -143,7 +143,8 @@ def run(
     Exit codes: the launcher's own (128+N if signal N ended it); 2 the input is wrong; 124 the job or its workers took
     too long; 126 and 127 the program cannot be run; 130 ended by Ctrl-C.
     """
-    from mpiboot.engines import directories
+    from mpiboot.engines import directories, stdin
+    from mpiboot.engines.background import detached
     from mpiboot.engines.run import RunOptions
     from mpiboot.engines.run import run as start
 
@@ -156,6 +157,7 @@ def run(
         program = _program(image, words, processes, workers, slots, env, mpi, ssh_dir, name)
     elif given := [*_given(ctx, of_a_program), *(["the program"] if words is not None else [])]:
         raise click.UsageError(f"a manifest brings the whole job: leave out {' and '.join(given)}")
+    engine = engine or ("kubernetes" if namespace or context else None)
     if engine == "kubernetes":
         if given := _given(ctx, OF_THIS_MACHINE):
             raise click.UsageError(f"{' and '.join(given)}: not with --engine kubernetes; leave it out")
@@ -164,11 +166,16 @@ def run(
     elif given := _given(ctx, OF_A_CLUSTER):
         raise click.UsageError(f"{given[0]} goes with --engine kubernetes; leave it out")
     annotations = _annotations(restarts, final_codes, lost_worker_timeout)
-    return start(RunOptions(
+    options = RunOptions(
         manifest, name, program, engine, timeline, verbose, quiet, allow_host_path, allow_privileges, retries,
         namespace, directories.of_caller(mounts, workdir=manifest is None and not no_workdir), context, fetch, detach,
         keep=keep, annotations=annotations,
-    ))  # fmt: skip
+    )  # fmt: skip
+    if not detach or engine == "kubernetes":
+        return start(options)
+    if manifest != "-" and stdin.has_input():
+        click.echo("mpiboot: warning: a detached job gets no input; put it into a file", err=True)
+    return detached(lambda started: start(options, started), reads_stdin=manifest == "-")
 
 
 def _annotations(restarts: int | None, final_codes: str | None, lost_worker_timeout: int | None) -> dict[str, str]:

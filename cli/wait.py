@@ -41,8 +41,16 @@ def wait(job: str, condition: Condition | None, timeout: float | None, where: Wh
     124 out of time. 130 ended by Ctrl-C.
     """
     from mpiboot.engines import choose, conditions, json_form
+    from mpiboot.engines.jobs import NoSuchJobError
 
-    jobs, chosen = choose.find(job, where)
+    try:
+        jobs, chosen = choose.find(job, where)
+    except NoSuchJobError:
+        if condition != "deleted":
+            raise
+        if form == "json":
+            print(json_form.job(None))
+        return 0
     until = None if timeout is None else time.monotonic() + timeout
     last: JobInfo | None = chosen
     try:
@@ -51,7 +59,7 @@ def wait(job: str, condition: Condition | None, timeout: float | None, where: Wh
             if verdict is None:
                 continue
             if form == "json":
-                print(json_form.job(last or chosen))
+                print(json_form.job(last))
             if condition is None:
                 return _exit_code(chosen, last)
             if not verdict:

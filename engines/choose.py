@@ -93,7 +93,8 @@ def find(name: str, where: Where) -> tuple[Jobs, JobInfo]:
         try:
             found = named(name, engines)[0]
         except UserError as other:
-            raise UserError(f"{error}; on the cluster: {other}") from None
+            kind = NoSuchJobError if isinstance(other, NoSuchJobError) else UserError
+            raise kind(f"{error}; on the cluster: {other}") from None
     return engines[found.engine], found
 
 

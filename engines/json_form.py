@@ -19,8 +19,8 @@ def jobs(found: Iterable[JobInfo]) -> str:
     return _document(jobs=[_job(job) for job in found])
 
 
-def job(found: JobInfo) -> str:
-    return _document(job=_job(found))
+def job(found: JobInfo | None) -> str:
+    return _document(job=_job(found) if found else None)
 
 
 def status(found: JobStatus, *, lines: bool = False) -> str:

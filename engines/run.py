@@ -27,7 +27,7 @@ from mpiboot.job.settings import Settings
 from mpiboot.job.template import main_container, spec_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from docker import APIClient
 
@@ -62,8 +62,8 @@ class RunOptions:
     annotations: Mapping[str, str] = field(default_factory=dict)  # these replace the manifest's
 
 
-def run(options: RunOptions) -> int:
-    """Run the job to its end; its exit code."""
+def run(options: RunOptions, on_started: Callable[[str], None] = lambda _: None) -> int:
+    """Run the job to its end; its exit code. `on_started` gets its name when its processes have been started."""
     timeline = TimelineReport(options.timeline, verbose=options.verbose)
     inbox: Inbox[Event] = Inbox()
     recorder = EventRecorder(wanted=timeline.wanted)
@@ -73,12 +73,17 @@ def run(options: RunOptions) -> int:
     )
     record = output.record = RecordWriter(keep=options.keep, note=output.note)
     recorder.on_event = record.event_of_engine
+
+    def begin() -> None:
+        if name := record.begin():
+            on_started(name)
+
     with signals_to(inbox):
         engine, rules = _prepare(options, inbox, output, recorder)
         output.width = max(len(LAUNCHER), len(names.worker("", rules.workers - 1)) - 1)
         code, reason = 1, ""
         try:
-            code = JobFollower(engine, inbox, rules, output, record.begin).until_end()
+            code = JobFollower(engine, inbox, rules, output, begin).until_end()
         except UserError as error:
             code, reason = error.exit_code, str(error)
             raise

@@ -25,7 +25,7 @@ def is_there() -> bool:
 
 
 @contextmanager
-def lent(resize: Callable[[int, int], None]) -> Iterator[None]:
+def lent(resize: Callable[[int, int], object]) -> Iterator[None]:
     """While this lasts the terminal passes keys on, Ctrl-C too. `resize` gets rows and columns, also when they change.
 
     Without a terminal nothing happens.

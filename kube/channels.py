@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from mpiboot.kube.api import Api
 
-STDIN, STDOUT, STDERR, STATUS = range(4)
+STDIN, STDOUT, STDERR, STATUS, RESIZE = range(5)
 CLOSE = 255
 HALF_CLOSES = "v5.channel.k8s.io"  # it can say that one stream ends
 PROTOCOLS = (HALF_CLOSES, "v4.channel.k8s.io")
@@ -43,6 +44,12 @@ class Channels:
                 await self._socket.send_bytes(bytes([STDIN]) + data[at : at + CHUNK])
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(f"{self._what}: {error}") from error
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Tell the program's terminal its size."""
+        with suppress(aiohttp.ClientError, OSError):  # it has ended
+            size = json.dumps({"Width": columns, "Height": rows}).encode()
+            await self._socket.send_bytes(bytes([RESIZE]) + size)
 
     async def ping(self) -> None:
         """Show whatever stands in between that the connection lives."""
@@ -88,10 +95,13 @@ class Channels:
             self.error = str(status.get("message") or "it failed")
 
 
-async def execute(api: Api, namespace: str, pod: str, container: str, command: Sequence[str]) -> Channels:
-    """Start a program in a container, with stdin, stdout and stderr."""
+async def execute(
+    api: Api, namespace: str, pod: str, container: str, command: Sequence[str], *, tty: bool = False
+) -> Channels:
+    """Start a program in a container, with stdin, stdout and stderr, or with a terminal."""
     words = [("command", word) for word in command]
-    params = [("container", container), *words, ("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
+    streams = [("stdin", "true"), ("stdout", "true"), ("tty", "true") if tty else ("stderr", "true")]
+    params = [("container", container), *words, *streams]
     return await _opened(api, kinds.POD.path(namespace, pod, "exec"), params)
 
 

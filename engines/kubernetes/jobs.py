@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from mpiboot.engines.inbox import LAUNCHER, process_name
 from mpiboot.engines.jobs import JobEvent, JobInfo, JobStatus, Process, no_such_process
+from mpiboot.engines.kubernetes.exec_in import exec_in
 from mpiboot.engines.kubernetes.launcher_output import LauncherOutput, WorkerOutput
-from mpiboot.engines.kubernetes.namespace_jobs import JobId, NoJobError
+from mpiboot.engines.kubernetes.namespace_jobs import JobId, NoJobError, main_container
 from mpiboot.engines.kubernetes.snapshot import Snapshot
 from mpiboot.engines.kubernetes.timeline import timeline
 from mpiboot.job import template
@@ -69,8 +70,8 @@ class KubernetesJobs:
         pod = _running(look, process)
         if pod is None:
             raise no_such_process(_info(look), process)
-        words = " ".join(["kubectl exec -it", pod, "-n", self._jobs.namespace, "--", *(command or ("sh",))])
-        raise UserError(f"mpiboot does not open shells in pods yet; use: {words}")
+        container = main_container(look.job, self._cluster.call(self._jobs.pod(pod)))
+        return exec_in(self._cluster, pod, container, command)
 
     def delete(self, job: JobInfo) -> None:
         self._cluster.call(self._jobs.delete(_id(job)))

@@ -150,9 +150,9 @@ class NamespaceJobs:
         params |= ({"follow": "true"} if follow else {}) | ({"sinceTime": since} if since else {})
         return self._api.text(kinds.POD.path(self.namespace, pod, "log"), **params)
 
-    async def execute(self, pod: str, container: str, command: Sequence[str]) -> Channels:
-        """A program that is started in a container."""
-        return await channels.execute(self._api, self.namespace, pod, container, command)
+    async def execute(self, pod: str, container: str, command: Sequence[str], *, tty: bool = False) -> Channels:
+        """A program that is started in a container; with a terminal, if `tty`."""
+        return await channels.execute(self._api, self.namespace, pod, container, command, tty=tty)
 
     async def attach(self, pod: str, container: str, *, stdin: bool, output: bool) -> Channels:
         """The streams of a container's first process."""

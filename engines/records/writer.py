@@ -44,9 +44,10 @@ class RecordWriter:
         with self._lock:
             self._record = record
 
-    def begin(self) -> None:
-        """The job has begun."""
+    def begin(self) -> str:
+        """The job has begun; its name, or nothing for a job of which no record is made."""
         self._do(self._begin)
+        return self._record.name if self._record else ""
 
     def output(self, process: str, stream: str, chunk: bytes) -> None:
         """Bytes that a process has printed."""

@@ -49,3 +49,9 @@ def test_the_wheel_holds_every_tracked_file_of_the_packages(wheel: Path) -> None
 
 def test_the_wheel_holds_nothing_outside_the_package(wheel: Path) -> None:
     assert {name.split("/")[0].split("-")[0] for name in zipfile.ZipFile(wheel).namelist()} == {"mpiboot"}
+
+
+def test_the_wheel_brings_the_plugin_of_kubectl(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (entries,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        assert "kubectl-mpi = mpiboot.cli.kubectl:main" in archive.read(entries).decode()
