@@ -42,7 +42,7 @@ def lent(resize: Callable[[int, int], object]) -> Iterator[None]:
     before = signal.signal(signal.SIGWINCH, changed)
     try:
         changed()
-        tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is kept
         yield
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.terminal import Terminal
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.engines.conftest import Running
 
@@ -177,6 +181,65 @@ def test_a_command_runs_in_a_container_of_the_job(
     wrong = place("shell", place.name, "4")
     assert wrong.returncode == 2
     assert "has no running worker-4: it has a launcher and worker-0" in wrong.stderr
+
+
+def test_a_shell_is_at_the_users_terminal(
+    place: Place, start: Callable[..., Running], manifest: Callable[..., str]
+) -> None:
+    if place.engine == "local":
+        return  # it has no shells: see above
+    running = start("run", "--engine", place.engine, "-f", manifest("echo up; exec sleep 300", place.image))
+    running.wait_for("up")
+    argv = [sys.executable, "-m", "mpiboot", "shell", "--engine", place.engine, place.name, "0"]
+    terminal = Terminal(argv, rows=33, columns=99)
+    terminal.type("echo size $(stty size) on $(hostname)\n")
+    terminal.shows(f"size 33 99 on {place.name}-worker-0")
+    terminal.type("sleep 100\n")
+    terminal.type("\x03")  # Ctrl-C is for the program there
+    terminal.type("exit 6\n")
+    assert terminal.end() == 6
+
+
+def test_a_detached_job_goes_on_in_the_background(
+    place: Place, start: Callable[..., Running], manifest: Callable[..., str], mpiboot: Mpiboot, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    # On Docker the job does not see this machine's files, so it is let go by a command in it.
+    gate = str(go) if place.engine == "local" else "/tmp/go"
+    job = manifest(f"test -p {gate} || mkfifo {gate}; echo up; read line < {gate}; echo $line; exit 4", place.image)
+    begun = mpiboot("run", "--detach", "--engine", place.engine, "-f", job)
+    assert (begun.returncode, begun.stdout) == (0, f"{place.name}\n"), begun.stderr
+    assert f"the job goes on: mpiboot logs -f {place.name}; mpiboot delete {place.name}\n" in begun.stderr
+    follows = start("logs", "-f", "-q", place.name)
+    follows.wait_for("up")
+    assert [job["state"] for job in place.jobs()] == ["running"]
+    waits = start("wait", place.name)
+    if place.engine == "local":
+        go.write_text("gone on\n")
+    else:
+        assert place("shell", place.name, "--", "sh", "-c", f"echo gone on > {gate}").returncode == 0
+    assert waits.end() == 4
+    assert follows.end() == 0
+    assert place("logs", "-q", place.name).stdout == "up\ngone on\n"
+
+
+def test_a_detached_job_that_cannot_start_says_so(
+    place: Place, manifest: Callable[..., str], mpiboot: Mpiboot, start: Callable[..., Running]
+) -> None:
+    first = start("run", "--engine", place.engine, "-f", manifest("echo up; exec sleep 300", place.image))
+    first.wait_for("up")
+    second = mpiboot("run", "-d", "--engine", place.engine, "-f", manifest("true", place.image))
+    assert (second.returncode, second.stdout) == (2, "")
+    assert f"a job named {place.name} is running" in second.stderr
+    assert [job["state"] for job in place.jobs("-a")] == ["running"]
+
+
+def test_a_detached_job_is_deleted(place: Place, manifest: Callable[..., str], mpiboot: Mpiboot) -> None:
+    job = manifest("echo up; exec sleep 300", place.image)
+    assert mpiboot("run", "-d", "--engine", place.engine, "-f", job).returncode == 0
+    assert place("delete", place.name).returncode == 0
+    assert place.jobs("-a") == []
 
 
 def test_a_killed_run_leaves_its_output(
