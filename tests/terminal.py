@@ -20,7 +20,7 @@ PATIENCE = 60.0
 
 
 class Terminal:
-    """Runs a command on a terminal of this size; `type` and `shows` are the user's hands and eyes."""
+    """Runs a command on a terminal of this size; `type` and `shows` are the user's hands and eyes. For `with`."""
 
     def __init__(self, argv: Sequence[str], rows: int, columns: int, env: Mapping[str, str] | None = None) -> None:
         self._master, slave = pty.openpty()
@@ -30,6 +30,14 @@ class Terminal:
         )  # fmt: skip
         os.close(slave)
         self._seen = ""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -45,6 +53,4 @@ class Terminal:
 
     def end(self) -> int:
         """The exit code of the command."""
-        code = self.process.wait(PATIENCE)
-        os.close(self._master)
-        return code
+        return self.process.wait(PATIENCE)

@@ -183,6 +183,18 @@ def test_a_command_runs_in_a_container_of_the_job(
     assert "has no running worker-4: it has a launcher and worker-0" in wrong.stderr
 
 
+def try_out(terminal: Terminal, host: str) -> None:
+    """Use a shell on a terminal of 33 rows and 99 columns."""
+    terminal.type("echo size $(stty size) on $(hostname)\n")
+    terminal.shows(f"size 33 99 on {host}")
+    terminal.type("echo sleeps; sleep 100\n")
+    terminal.shows("\rsleeps")
+    terminal.type("\x03")  # Ctrl-C is for the program there
+    terminal.shows("^C")
+    terminal.type("exit 6\n")
+    assert terminal.end() == 6
+
+
 def test_a_shell_is_at_the_users_terminal(
     place: Place, start: Callable[..., Running], manifest: Callable[..., str]
 ) -> None:
@@ -191,13 +203,8 @@ def test_a_shell_is_at_the_users_terminal(
     running = start("run", "--engine", place.engine, "-f", manifest("echo up; exec sleep 300", place.image))
     running.wait_for("up")
     argv = [sys.executable, "-m", "mpiboot", "shell", "--engine", place.engine, place.name, "0"]
-    terminal = Terminal(argv, rows=33, columns=99)
-    terminal.type("echo size $(stty size) on $(hostname)\n")
-    terminal.shows(f"size 33 99 on {place.name}-worker-0")
-    terminal.type("sleep 100\n")
-    terminal.type("\x03")  # Ctrl-C is for the program there
-    terminal.type("exit 6\n")
-    assert terminal.end() == 6
+    with Terminal(argv, rows=33, columns=99) as terminal:
+        try_out(terminal, f"{place.name}-worker-0")
 
 
 def test_a_detached_job_goes_on_in_the_background(
