@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 # How long `mpiboot hosts` probes the workers where no launch keeps the list.
 HOSTS_WITHIN = 1.0
+# How long to try to report a failed attempt: the operator may be restarting.
+REPORT_MAY_TAKE = 120.0
+LONGEST_REPORT = 500  # characters
 
 
 class Context(NamedTuple):
@@ -178,6 +181,7 @@ def _run(context: Context, ready: Ready) -> int:
             if not verdict.again:
                 return _clean_up(context, ready, attempt, verdict.text)
             context.log(verdict.text)
+            _report_attempt(context, ready, attempts.number - 1, verdict.text)
             missing = _make_ready_again(context, ready, attempt, verdict.pause)
             if missing:
                 return _report_causes(context, attempt, attempt.last_line, missing)
@@ -358,6 +362,22 @@ def _clean_up(context: Context, ready: Ready, attempt: Attempt, last_line: str) 
     table = ready.loop.table
     causes = after_failure(attempt, context.run, ready.client, table, ready.ports, context.signals)
     return _report_causes(context, attempt, last_line, causes)
+
+
+def _report_attempt(context: Context, ready: Ready, number: int, text: str) -> None:
+    """Report the failed attempt to the operator, for status and events. The next attempt does not wait for that."""
+    checkin = context.config.checkin
+    if checkin is None:
+        return
+    import threading
+
+    from mpiboot.checkin.client import Attempt as Failed
+    from mpiboot.checkin.client import post_attempt
+
+    failed = Failed(ready.client.launch, number, text[:LONGEST_REPORT])
+    deadline = time.monotonic() + REPORT_MAY_TAKE
+    arguments = (checkin.urls, checkin.job, failed, checkin.token, deadline)
+    threading.Thread(target=post_attempt, args=arguments, name="attempt", daemon=True).start()
 
 
 def _report_causes(context: Context, attempt: Attempt, last_line: str, causes: Sequence[str]) -> int:

@@ -38,6 +38,17 @@ class Report(NamedTuple):
     start: str = ""
 
 
+class Attempt(NamedTuple):
+    """A launcher's report that its command failed and will run again. `launch` names the launcher.
+
+    `text` is the line of its log: the number of the attempt, how long it ran, and why it ended.
+    """
+
+    launch: str
+    number: int
+    text: str
+
+
 class WorkerState(NamedTuple):
     """One worker as the server sees it.
 
@@ -70,6 +81,19 @@ class Line(NamedTuple):
 
 def form_report(report: Report) -> bytes:
     return _dump(report._asdict())
+
+
+def form_attempt(attempt: Attempt) -> bytes:
+    return _dump(attempt._asdict())
+
+
+def parse_attempt(body: bytes) -> Attempt:
+    """The attempt in a request's body; `MessageError` names the first bad field."""
+    fields = _load(body)
+    attempt = Attempt(_text(fields, "launch"), _number(fields, "number", 1, 10**9), one_line(_text(fields, "text")))
+    if not _ID.fullmatch(attempt.launch):
+        raise MessageError("launch: must be at most 64 letters, digits, '.', '_', ':' or '-'")
+    return attempt
 
 
 def parse_report(body: bytes) -> Report:

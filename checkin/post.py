@@ -1,4 +1,4 @@
-"""The worker's end: report to every replica of the server that this worker accepts connections."""
+"""Report to every replica of the server: that a worker accepts connections, or that a launcher's attempt failed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mpiboot.checkin import messages, retry_pauses, wire
 from mpiboot.checkin.dial import ANSWER_WITHIN, CONNECT_WITHIN, Address, DialError, connect, exchange, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from mpiboot.checkin.messages import Report
+    from mpiboot.checkin.messages import Attempt, Report
 
 # What no repetition changes. 403 is not among them: a server that has just started may not know the job yet.
 _FINAL = frozenset({400, 404, 405, 409, 411, 413, 431})
@@ -32,6 +32,22 @@ def post(urls: Sequence[str], job: str, index: int, report: Report, token: str, 
     which this machine reaches the server. Each replica keeps its own roster, hence every address; one that does
     not answer does not delay the others. Raises `wire.WireError` for a malformed url, job or token, nothing else.
     """
+
+    def body(own_address: str) -> bytes:
+        return messages.form_report(report._replace(address=report.address or own_address))
+
+    return _post(urls, job, wire.worker_path(job, index), body, token, deadline)
+
+
+def post_attempt(urls: Sequence[str], job: str, attempt: Attempt, token: str, deadline: float) -> Posted:
+    """Report a failed attempt, in the same way."""
+    return _post(urls, job, wire.attempts_path(job), lambda _: messages.form_attempt(attempt), token, deadline)
+
+
+def _post(
+    urls: Sequence[str], job: str, path: str, body: Callable[[str], bytes], token: str, deadline: float
+) -> Posted:
+    """`body` makes the request's body, from this machine's address towards the server."""
     wire.check_target(urls, job, token)
     settled: dict[Address, str] = {}  # an empty text if accepted, the reason if refused for good
     pause = retry_pauses.FIRST
@@ -41,8 +57,8 @@ def post(urls: Sequence[str], job: str, index: int, report: Report, token: str, 
             addresses = resolve(urls)
         except DialError as error:
             addresses, failed[""] = [], str(error)
-        attempt = _Attempt(job, index, report, token, deadline, settled, failed)
-        attempt.at_all(address for address in addresses if address not in settled)
+        request = _Try(path, body, token, deadline, settled, failed)
+        request.at_all(address for address in addresses if address not in settled)
         left = deadline - time.monotonic()
         if not failed or left <= 0:
             break
@@ -53,12 +69,11 @@ def post(urls: Sequence[str], job: str, index: int, report: Report, token: str, 
     return Posted(tuple(str(address) for address, reason in settled.items() if not reason), tuple(failures))
 
 
-class _Attempt(NamedTuple):
+class _Try(NamedTuple):
     """One try at some addresses, all at once. Each of them ends in `settled` or in `failed`."""
 
-    job: str
-    index_: int
-    report: Report
+    path: str
+    body: Callable[[str], bytes]
     token: str
     deadline: float
     settled: dict[Address, str]
@@ -88,6 +103,5 @@ class _Attempt(NamedTuple):
         left = max(0.1, self.deadline - time.monotonic())
         with connect([address], min(CONNECT_WITHIN, left))[1] as sock:
             sock.settimeout(min(ANSWER_WITHIN, left))
-            here = self.report._replace(address=self.report.address or sock.getsockname()[0])
-            path = wire.worker_path(self.job, self.index_)
-            return exchange(sock, wire.form_request("POST", path, address.name, self.token, messages.form_report(here)))
+            body = self.body(sock.getsockname()[0])
+            return exchange(sock, wire.form_request("POST", self.path, address.name, self.token, body))

@@ -47,8 +47,10 @@ class CheckinServer:
         request_within: float = REQUEST_WITHIN,
         max_unproven: int = MAX_UNPROVEN,
         log: Callable[[str], None] = _LOG.warning,
+        attempted: Callable[[str, messages.Attempt], None] = lambda *_: None,
     ) -> None:
-        self._authority = authority
+        """`attempted` is called with a job and each attempt of its launcher that failed."""
+        self._authority, self._attempted = authority, attempted
         self._beat_every, self._request_within = beat_every, request_within
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._admission = Admission(max(16, min(max_unproven, files - _SPARE_FILES)))
@@ -108,35 +110,42 @@ class CheckinServer:
                 request = await _read_request(reader)
                 if request is None:
                     return
-                room, worker = await self._admit(request)
-                if worker is not None:
-                    await self._take_report(room, worker, request, reader, writer)
+                room, take = await self._admit(request)
+                if take:
+                    await self._take_report(take, request, reader, writer)
         except TimeoutError:
             await self._refuse(source, WireError(408, "the request did not end in time"), reader, writer)
         except WireError as error:
             await self._refuse(source, error, reader, writer)
         else:
-            if worker is not None:
+            if take:
                 await _answer(wire.form_answer(204), reader, writer)
                 return
             self._admission.leave(source, writer)
             _prepare_for_a_long_time(writer)
             await room.follow(reader, writer)
 
-    async def _admit(self, request: Request) -> tuple[JobRoom, int | None]:
-        """The job's room, and the worker that sent the request; None for a launcher's stream."""
+    async def _admit(self, request: Request) -> tuple[JobRoom, Callable[[bytes], None] | None]:
+        """The job's room, and what takes the request's body; None for a launcher's stream."""
         target = wire.parse_worker_path(request.path)
-        job = target[0] if target else wire.parse_stream_path(request.path)
+        attempts_of = wire.parse_attempts_path(request.path)
+        job = target[0] if target else attempts_of or wire.parse_stream_path(request.path)
         if job is None:
             raise WireError(404, "no such path")
-        method = "POST" if target else "GET"
+        posts = bool(target or attempts_of)
+        method = "POST" if posts else "GET"
         if request.method != method:
             raise WireError(405, f"only {method} here")
-        if target and request.length is None:
+        if posts and request.length is None:
             raise WireError(411, "a report needs a Content-Length")
-        if (request.length or 0) > (messages.MAX_BODY if target else 0):
-            raise WireError(413, f"a body may have {messages.MAX_BODY if target else 0} bytes")
-        return await self._enter(job, request.token), target[1] if target else None
+        if (request.length or 0) > (messages.MAX_BODY if posts else 0):
+            raise WireError(413, f"a body may have {messages.MAX_BODY if posts else 0} bytes")
+        room = await self._enter(job, request.token)
+        if target:
+            return room, lambda body: room.check_in(target[1], messages.parse_report(body))
+        if attempts_of:
+            return room, lambda body: self._attempted(attempts_of, messages.parse_attempt(body))
+        return room, None
 
     async def _enter(self, job: str, token: str) -> JobRoom:
         room = self._rooms.get(job)
@@ -173,13 +182,16 @@ class CheckinServer:
             question.exception()  # marks it as read: the requests that wait for it may have ended
 
     async def _take_report(
-        self, room: JobRoom, worker: int, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        take: Callable[[bytes], None],
+        request: Request,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         if request.expects_continue:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            body = await reader.readexactly(request.length or 0)
-            room.check_in(worker, messages.parse_report(body))
+            take(await reader.readexactly(request.length or 0))
         except asyncio.IncompleteReadError:
             raise WireError(400, "the body is shorter than its Content-Length") from None
         except messages.MessageError as error:

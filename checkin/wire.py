@@ -32,6 +32,7 @@ _URL = re.compile(r"http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))
 _JOB = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _JOB_NAME = re.compile(_JOB)
 _WORKER = re.compile(rf"/v1/jobs/({_JOB})/workers/([0-9]{{1,6}})")
+_ATTEMPTS = re.compile(rf"/v1/jobs/({_JOB})/attempts")
 _STREAM = re.compile(rf"/v1/jobs/({_JOB})/stream")
 
 
@@ -82,6 +83,10 @@ def worker_path(job: str, index: int) -> str:
     return f"/v1/jobs/{job}/workers/{index}"
 
 
+def attempts_path(job: str) -> str:
+    return f"/v1/jobs/{job}/attempts"
+
+
 def stream_path(job: str) -> str:
     return f"/v1/jobs/{job}/stream"
 
@@ -89,6 +94,11 @@ def stream_path(job: str) -> str:
 def parse_worker_path(path: str) -> tuple[str, int] | None:
     match = _WORKER.fullmatch(path)
     return (match[1], int(match[2])) if match else None
+
+
+def parse_attempts_path(path: str) -> str | None:
+    match = _ATTEMPTS.fullmatch(path)
+    return match[1] if match else None
 
 
 def parse_stream_path(path: str) -> str | None:

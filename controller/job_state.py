@@ -23,6 +23,7 @@ from mpiboot.ssh.keys import generate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpiboot.checkin.messages import Attempt
     from mpiboot.job.model import Job
     from mpiboot.job.plan.plan import Plan
     from mpiboot.job.plan.ssh_material import SshMaterial
@@ -206,6 +207,21 @@ class KnownSecret:
 
 
 @dataclass
+class Attempts:
+    """Failed attempts of launchers that restart their command: those that the status does not count yet."""
+
+    uncounted: list[str] = field(default_factory=list)
+    _last: dict[str, int] = field(default_factory=dict)  # by launcher
+
+    def add(self, attempt: Attempt) -> bool:
+        if attempt.number <= self._last.get(attempt.launch, 0):
+            return False
+        self._last = {attempt.launch: attempt.number}
+        self.uncounted.append(attempt.text)
+        return True
+
+
+@dataclass
 class JobState:
     """The state of one job. `uid` distinguishes it from another job of the same name."""
 
@@ -225,6 +241,7 @@ class JobState:
     failing: Failing = field(default_factory=Failing)
     losses: Losses = field(default_factory=Losses)
     named: DnsNames = field(default_factory=DnsNames)
+    attempts: Attempts = field(default_factory=Attempts)
     parked: Parked = field(default_factory=Parked)
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     plan: Plan | None = None

@@ -35,6 +35,7 @@ from mpiboot.ssh.keys import generate
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from mpiboot.checkin.messages import Attempt
     from mpiboot.checkin.roster import View
     from mpiboot.controller.settings import Settings
     from mpiboot.job.gang import Scheduler
@@ -75,7 +76,9 @@ class Replica:
             "ecdsa" if settings.key_type == "ecdsa" else "ed25519",
             self._show,
         )
-        self._checkins = CheckinServer(ClusterAuthority(api, self._caches.mpi_jobs, self._reconciler.view))
+        self._checkins = CheckinServer(
+            ClusterAuthority(api, self._caches.mpi_jobs, self._reconciler.view), attempted=self._attempted
+        )
 
     async def run(self) -> int:
         """Run until SIGTERM or SIGINT; the exit code."""
@@ -193,6 +196,11 @@ class Replica:
             self._caches.jobs.forget(key)
         else:
             self._checkins.observe(key, view)
+
+    def _attempted(self, key: str, attempt: Attempt) -> None:
+        """Note an attempt of a launcher that failed. Only the leader does: only it writes the job's status."""
+        if self._metrics.leader and self._reconciler.attempted(key, attempt):
+            self._queue.add(key)
 
     def _unready(self) -> str:
         late = [cache.kind.plural for cache in self._caches.all().values() if not cache.synced.is_set()]

@@ -28,6 +28,7 @@ from mpiboot.kube.projections import job_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpiboot.checkin.messages import Attempt
     from mpiboot.checkin.roster import View
     from mpiboot.controller.observe import Caches, Observed
     from mpiboot.controller.report import Reporter
@@ -140,6 +141,11 @@ class Reconciler:
         if mode != "guard":
             return seen
         return replace(seen, unnamed=state.named.not_found(seen.serving_workers(job, mode)))
+
+    def attempted(self, key: str, attempt: Attempt) -> bool:
+        """Whether the attempt is new; the next status counts it. A launcher may send it twice."""
+        view = self._find(key)
+        return view is not None and self._state_of(view).attempts.add(attempt)
 
     async def _clean_up(self, view: MpiJobView, state: JobState) -> float | None:
         """Delete what the policy of a finished job names. Memory holds nothing of the job, so it is read again."""

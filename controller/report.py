@@ -136,7 +136,10 @@ class Reporter:
                 if seconds_since(event.at) < EVENTS_STAY:
                     self._recorder.send(view, event, again=True)
         waits = state.plan.arrangement.launch_mode if state.plan else None
-        coming = next_status(job, seen, now(), overdue=overdue, trouble=str(trouble or ""), waits=waits)
+        attempts = tuple(state.attempts.uncounted)
+        coming = next_status(
+            job, seen, now(), overdue=overdue, trouble=str(trouble or ""), waits=waits, attempts=attempts
+        )
         if coming.status == old:
             return None
         urgent = any(coming.status.get(field) != old.get(field) for field in URGENT)
@@ -145,6 +148,7 @@ class Reporter:
         # Only with another change: alone, lastReconcileTime would change for ever.
         await self._write(view, {**coming.status, "lastReconcileTime": now()} if is_old(job) else coming.status)
         state.status.went()
+        del state.attempts.uncounted[: len(attempts)]
         for event in coming.events:
             self._recorder.send(view, event)
         self._count(old, coming.status)

@@ -12,6 +12,8 @@ from mpiboot.job import elastic
 from mpiboot.kube.conditions import REASONS, Conditions, conditions_of, is_finished
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpiboot.controller.observe import Observed
     from mpiboot.job.job_annotations import LaunchMode
     from mpiboot.job.model import Job
@@ -46,15 +48,18 @@ class Next:
 
 
 def next_status(
-    job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "", waits: LaunchMode | None = None
-) -> Next:
+    job: Job, seen: Observed, now: str, *, overdue: bool = False, trouble: str = "", waits: LaunchMode | None = None,
+    attempts: Sequence[str] = (),
+) -> Next:  # fmt: skip
     """`now` as in manifests. `overdue`: the job's time is over. `trouble`: the error that stops the operator.
 
-    `waits`: how the launcher waits for its workers, if that is known.
+    `waits`: how the launcher waits for its workers, if that is known. `attempts`: how attempts ended since the last
+    status, where the launcher restarts its command.
     """
     old: Status = seen.view.raw.get("status") or {}
     step = _Step(job, seen, now, dict(old), conditions_of(old))
     step.created()
+    step.restarts(attempts)
     if waits:
         step.status["launcherWaits"] = waits
     if not is_finished(old):
@@ -103,6 +108,13 @@ class _Step:
         if not self.conditions.items:
             text = f"{self.name} is created."
             self._set("Created", REASONS["created"], text, event="Normal")
+
+    def restarts(self, attempts: Sequence[str]) -> None:
+        if attempts:
+            count = (self.status.get("restarts") or {}).get("count", 0) + len(attempts)
+            self.status["restarts"] = {"count": count, "cause": attempts[-1], "time": self.now}
+        for text in attempts:
+            self._add_event("Warning", "AttemptFailed", text)
 
     def suspension(self) -> None:
         if self.job.run_policy.suspend:

@@ -196,6 +196,12 @@ def status() -> Schema:
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },
+        restarts=fields(
+            "Restarts in place: attempts that failed and were followed by another one in the same launcher.",
+            count=integer("How many."),
+            cause=text("How the last of them ended."),
+            time=time("When it ended."),
+        ),
         replicaStatuses=mapping(replica_status(), "How many pods of each role are in which phase."),
         startTime=time("When the job started or was last resumed."),
         completionTime=time("When it ended."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from mpiboot.checkin.authority import Credentials
-from mpiboot.checkin.client import Report, Stream, post
+from mpiboot.checkin.client import Attempt, Report, Stream, post, post_attempt
 from mpiboot.controller.cache import Cache
 from mpiboot.controller.checkins import ClusterAuthority
 from mpiboot.kube import kinds
@@ -77,6 +77,39 @@ def test_a_launcher_receives_its_workers_and_what_they_lack(world: World, url: s
         eventually("both workers", heard)
     finally:
         stream.close()
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_failed_attempts_of_a_launcher_are_in_the_status_and_in_events(
+    start_operator: Callable[..., Operator], bare_world: World
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    flags = (f"--namespace={bare_world.namespace}", "--no-leader-election")
+    leader = start_operator(*flags, f"--checkin-port={url.rpartition(':')[2]}", f"--checkin-urls={url}")
+    bare_world.submit(image="mpiboot/openmpi:latest")
+    bare_world.started()
+    job = f"{bare_world.namespace}/job"
+    first = Attempt("1-a", 1, "attempt 1 of 3 ended after 9.0 s: mpirun exited with code 7; attempt 2 starts")
+    second = Attempt("1-a", 2, "attempt 2 of 3 ended after 8.0 s: mpirun exited with code 9; attempt 3 starts")
+    others = Attempt("1-b", 1, "attempt 1 of 3 ended after 7.0 s: mpirun exited with code 3; attempt 2 starts")
+    try:
+        for attempt in (first, first, second, others):
+            assert post_attempt([url], job, attempt, token(bare_world), time.monotonic() + PATIENCE).failures == ()
+
+        def counted() -> bool:
+            restarts = bare_world.status().get("restarts") or {}
+            return (restarts.get("count"), restarts.get("cause")) == (3, others.text) and bool(restarts["time"])
+
+        eventually("a status that counts each attempt once", counted)
+        eventually("three events", lambda: len(bare_world.events("AttemptFailed")) == 3)
+        said = {event["message"] for event in bare_world.events("AttemptFailed")}
+        assert said == {first.text, second.text, others.text}
+        wrong = post_attempt([url], job, first, "not-the-token", time.monotonic() + 1)
+        assert "403" in wrong.failures[0]
+    finally:
+        leader.process.terminate()
+        leader.process.wait(PATIENCE)
 
 
 def test_a_wrong_token_is_refused(world: World, url: str) -> None:
