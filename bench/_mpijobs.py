@@ -41,6 +41,7 @@ class Kind:
     spec: dict[str, str] = field(default_factory=dict)  # more fields of the job's spec
     command: tuple[str, ...] = ()  # of the launcher; by default an mpirun whose ranks print when and where they run
     asks_first: bool = False  # the launcher has an init container that waits until each worker's sshd answers
+    example: bool = False  # arguments behind the images' entrypoint, and a late readiness probe, as in their examples
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Outcome:
     listening: float  # the last worker's sshd accepts connections
     first_rank: float
     launcher_starts: int
+    succeeded: float  # the status says so
     printed: tuple[str, ...] = ()  # by the launcher
 
 
@@ -64,7 +66,7 @@ def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome
             wait(f"the end of {space}/{name}", lambda: _finished(api, path))
         except TimeoutError as error:
             raise JobFaultError(str(error)) from None
-        return _outcome(api, space, workers, begun)
+        return _outcome(api, space, workers, begun, time.time())
     finally:
         remove(api, path, space)
         wait("its launcher's end", lambda: not exists(api, f"/apis/batch/v1/namespaces/{space}/jobs/{name}-launcher"))
@@ -73,10 +75,12 @@ def run(api: Client, space: str, kind: Kind, workers: int, name: str) -> Outcome
 def manifest(kind: Kind, workers: int, name: str) -> dict[str, Any]:
     """The MPIJob: one rank a worker."""
     container = {"image": kind.image, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 1000}}
+    words = "args" if kind.example else "command"
     launcher = {**container, "name": "launcher",
-                "command": list(kind.command) or ["mpirun", "-n", str(workers), "sh", "-c", RANK],
+                words: list(kind.command) or ["mpirun", "-n", str(workers), "sh", "-c", RANK],
                 "env": [{"name": name, "value": value} for name, value in kind.environment.items()]}
-    worker = {**container, "name": "worker", **({"command": list(kind.worker_command)} if kind.worker_command else {})}
+    worker = {**container, "name": "worker", **({words: list(kind.worker_command)} if kind.worker_command else {}),
+              **({"readinessProbe": {"tcpSocket": {"port": 2222}, "initialDelaySeconds": 2}} if kind.example else {})}
     late = {**container, "name": "late", "command": ["sh", "-c", f"case $(hostname) in *{kind.late}) sleep 40;; esac"]}
     first = {"initContainers": [late]} if kind.late else {}
     ask = {**container, "name": "ask", "command": ["bash", "-c", ASK.format(workers - 1, name)]}
@@ -98,7 +102,7 @@ def _finished(api: Client, path: str) -> bool:
     return bool(ends)
 
 
-def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
+def _outcome(api: Client, space: str, workers: int, begun: float, succeeded: float) -> Outcome:
     by_role: dict[str, list[dict[str, Any]]] = {"launcher": [], "worker": []}
     for pod in pods(api, space):
         by_role[pod["metadata"]["labels"]["training.kubeflow.org/job-role"]].append(pod)
@@ -113,4 +117,4 @@ def _outcome(api: Client, space: str, workers: int, begun: float) -> Outcome:
     restarts = sum(each["restartCount"] for pod in by_role["launcher"]
                    for each in pod["status"].get("containerStatuses", []))
     return Outcome(begun, max(listening, default=0.0), min(float(when) for when, _ in ranks),
-                   len(by_role["launcher"]) + restarts, printed)
+                   len(by_role["launcher"]) + restarts, succeeded, printed)
