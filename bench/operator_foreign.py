@@ -58,8 +58,10 @@ def measure() -> list[Row]:
             for space, kind in ((here, ours), (there, theirs)):
                 start(space, kind)  # the first start fills the caches
                 outcomes[space].clear()
-            first, peer = in_turn(TIMES, lambda ours=ours: start(here, ours), lambda theirs=theirs: start(there, theirs))
-            ends, peers_ends = ([each.succeeded - each.submitted for each in outcomes[space]] for space in (here, there))
+            first, peer = in_turn(
+                TIMES, lambda ours=ours: start(here, ours), lambda theirs=theirs: start(there, theirs))
+            ends, peers_ends = (
+                [each.succeeded - each.submitted for each in outcomes[space]] for space in (here, there))
             own = ours.image == OURS
             rows += [
                 Row(f"submit to first rank, 2 workers, {what}", "s", first, limit=0.65 if own else 0.8, beside=peer,

@@ -102,6 +102,8 @@ def observe(caches: Caches, view: MpiJobView) -> Observed:
     pods = [pod for pod in caches.pods.of(key).values() if pod.meta.owner]
     if launcher is None and deleted and (end := _outcome(deleted, pods)):
         launcher = replace(deleted, outcome=end)
+    elif launcher and not launcher.outcome:
+        launcher = replace(launcher, outcome=_outcome(launcher, pods))
     mark = (view.raw.get("status") or {}).get(LAUNCHER_JOB)
     workers = [pod for pod in pods if pod.meta.owner and pod.meta.owner.uid == uid]
     launcher_pods = _of_launcher(launcher, pods)
@@ -119,11 +121,13 @@ def observe(caches: Caches, view: MpiJobView) -> Observed:
     )
 
 
-def _outcome(deleted: JobView, pods: Iterable[PodView]) -> Outcome:
-    """How a launcher's Job ended before a user deleted it; empty if the deletion ended its program."""
-    if any(pod.phase == "Succeeded" for pod in _of_launcher(deleted, pods)):
+def _outcome(launcher: JobView, pods: Iterable[PodView]) -> Outcome:
+    """How a launcher's Job ended, or will: one pod that has succeeded is all that it needs. The Job controller writes
+    that a second or two later, and never for a Job that a user has deleted.
+    """
+    if any(pod.phase == "Succeeded" for pod in _of_launcher(launcher, pods)):
         return "Complete"
-    return deleted.outcome
+    return launcher.outcome
 
 
 def _of_launcher(launcher: JobView | None, pods: Iterable[PodView]) -> tuple[PodView, ...]:

@@ -38,6 +38,20 @@ def test_a_job_runs_from_creation_to_success(world: World) -> None:
     )
 
 
+def test_a_launcher_that_succeeded_is_enough_before_its_job_is_complete(world: World) -> None:
+    """The Job controller writes that a second or two later. Nothing may stop the Job from getting there."""
+    world.submit(policy={"ttlSecondsAfterFinished": 60})
+    world.started()
+    world.run_workers()
+    world.phase(world.launcher_pod(), "Succeeded")
+    eventually("success", lambda: world.condition("Succeeded"))
+    world.replicas({"Launcher": {"succeeded": 1}, "Worker": {}})
+    eventually("no workers", lambda: not world.workers())
+    holds(lambda: (job := world.launcher()) is not None and not job["spec"].get("suspend"), 1)
+    world.launcher_ends("Complete")
+    holds(lambda: len(world.events("MPIJobSucceeded")) == 1, 1)
+
+
 def test_events_have_the_reasons_and_messages_of_mpi_operator(world: World) -> None:
     made = world.submit()
     event = world.said("MPIJobCreated")

@@ -50,7 +50,6 @@ def test_an_outcome_is_kept_when_a_user_deletes_the_job_that_holds_it(world: Wor
 def test_a_program_that_ended_well_does_not_run_again_before_its_job_says_so(world: World) -> None:
     pod = running(world)
     world.phase(pod, "Succeeded")
-    world.replicas({"Launcher": {}, "Worker": {"active": 2}})
     world.delete("Job", "job-launcher")
     eventually("success", lambda: world.condition("Succeeded").get("status") == "True")
     holds(lambda: world.launcher() is None, 2)
