@@ -7,6 +7,7 @@ each runtime, whose launcher has arguments alone and whose workers have a readin
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench import _operators
@@ -58,8 +59,7 @@ def measure() -> list[Row]:
             for space, kind in ((here, ours), (there, theirs)):
                 start(space, kind)  # the first start fills the caches
                 outcomes[space].clear()
-            first, peer = in_turn(
-                TIMES, lambda ours=ours: start(here, ours), lambda theirs=theirs: start(there, theirs))
+            first, peer = in_turn(TIMES, partial(start, here, ours), partial(start, there, theirs))
             ends, peers_ends = (
                 [each.succeeded - each.submitted for each in outcomes[space]] for space in (here, there))
             own = ours.image == OURS
