@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from bench._elastic import Training
 
 KILLED, CUT = "killed in training: training goes on", "cut from the network: training goes on"
-GOALS = {KILLED: 5.0, CUT: 15.0}
+GOALS = {KILLED: 5.0, CUT: 15.0, "killed in training: its successor takes part": 5.0,
+         "1 -> 2 workers: the second takes part again": 5.0}  # fmt: skip
 WATCHED = 10.0  # seconds: a launcher looks at its workers every 3 s
 
 

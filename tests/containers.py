@@ -38,7 +38,7 @@ ONLY_THE_WITNESS = "/tmp/witness\n"
 
 def run(engine: docker.DockerClient, image: str, *command: str, **options: Any) -> tuple[int, str]:  # noqa: ANN401 (docker-py's)
     """Run one command in a new container, and return its exit code and both its streams. The container is removed."""
-    container = engine.containers.create(image, list(command), network_mode="none", **options)
+    container = engine.containers.create(image, list(command), **{"network_mode": "none", **options})
     try:
         container.start()
         code = int(container.wait(timeout=600)["StatusCode"])

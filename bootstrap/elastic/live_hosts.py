@@ -25,6 +25,7 @@ class LiveHosts:
         self._table, self._run, self._client, self._log = table, run, client, log
         self._ready = [worker.name for worker in table.ready()]
         self._known: list[tuple[object, ...]] = []  # before the first call ssh knows only the workers that were ready
+        self._starts: dict[str, int] = {}
         self._problem = ""
 
     def update(self) -> None:
@@ -44,6 +45,9 @@ class LiveHosts:
             # ssh needs the addresses before a discovery script lists the workers.
             access.publish(self._run, self._client, self._table.workers.values())
             self._known = known
+        if self._table.starts != self._starts:
+            publish_starts(self._run, self._table)
+            self._starts = dict(self._table.starts)
         ready = [worker.name for worker in self._table.ready()]
         if sorted(ready) != sorted(self._ready):
             publish_live(self._run, self._table)
@@ -59,6 +63,13 @@ def publish_live(run: RunDir, table: WorkerTable) -> None:
     """Write the list that `discover_hosts.sh` and `mpiboot hosts` print: workers whose SSH answers, sorted."""
     lines = sorted(f"{worker.name}:{worker.slots}\n" for worker in table.ready())
     files.write(run.live, "".join(lines))
+
+
+def publish_starts(run: RunDir, table: WorkerTable) -> None:
+    """Write how often each worker was started again. Horovod pauses a host whose rank failed; where its worker was
+    started again since, our Horovod ends the pause. A worker must not be listed before this says so.
+    """
+    files.write(run.starts, "".join(f"{name} {count}\n" for name, count in sorted(table.starts.items())))
 
 
 def change(before: list[str], after: list[str], why_gone: Mapping[str, str]) -> str:

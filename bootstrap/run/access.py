@@ -27,7 +27,7 @@ SHIM = os.path.join(os.path.dirname(os.path.realpath(ssh_client.__file__)), "shi
 def prepare(config: BootConfig, run: RunDir) -> Client:
     """Copy the keys to a place where ssh accepts them. A job without keys uses ssh's defaults."""
     files.remove_directory(run.hosts)  # these files may be from an earlier start of the same container
-    for path in (run.not_verified, run.contacted, run.live, run.identity, run.known_hosts):
+    for path in (run.not_verified, run.contacted, run.live, run.starts, run.identity, run.known_hosts):
         with suppress(FileNotFoundError):
             os.unlink(path)
     directory = keydir.find(config.ssh_dir, "id_rsa")

@@ -60,6 +60,11 @@ class RunDir(NamedTuple):
         return f"{self.path}/live-hosts"
 
     @property
+    def starts(self) -> str:
+        """Lines HOST NUMBER, beside the live hosts: how often a worker was started again (`pauses.patch` reads it)."""
+        return f"{self.path}/worker-starts"
+
+    @property
     def job_hostfile(self) -> str:
         """A hostfile with slots under a name that others know; empty outside of our images."""
         return "" if self.temporary or not os.path.exists(IMAGE_SHIM) else JOB_HOSTFILE

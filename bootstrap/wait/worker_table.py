@@ -67,7 +67,7 @@ class Worker:
     __slots__ = (
         "ask_again", "attempts", "by_dns", "by_file", "by_stream", "checked_in", "clock_from", "confirming", "dns_from",
         "doubted", "failure", "greeted", "lookups", "name", "named_after", "pending", "probing", "ready", "slots",
-        "state", "try_at", "uid",
+        "start", "state", "try_at", "uid",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, now: float, dns_from: float) -> None:
@@ -84,7 +84,7 @@ class Worker:
         self.clock_from: float | None = now  # None: the worker waits for a machine or an image
         self.pending = ""
         self.state: WorkerState | None = None
-        self.uid = ""
+        self.uid = self.start = ""  # of its pod, and of the worker in it
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -128,6 +128,8 @@ class WorkerTable:
         self._dns_from = now + (DNS_AFTER if policy.other_sources else 0.0)
         self.workers = {entry.name: Worker(entry, now, self._dns_from) for entry in entries}
         self.ready_count = 0
+        # Of an elastic job: how often a worker of this name was started again after an end that its source explains.
+        self.starts: dict[str, int] = {}
         self.revision = 0  # grows with every change that may change the verdict
         self._queue: list[tuple[float, str]] = []
         self._earliest_end = now + policy.limit  # no worker runs out of time before this
@@ -158,6 +160,8 @@ class WorkerTable:
         for worker in self.workers.values():
             before = worker.endpoint
             worker.by_file = endpoints.get(worker.name)
+            if before and worker.by_file and before.address != worker.by_file.address:
+                self._started_again(worker.name)
             self._moved(worker, before, now)
 
     def update_from_stream(self, snapshot: Snapshot, now: float) -> None:
@@ -308,9 +312,13 @@ class WorkerTable:
             self._changed(now)
         for name in names:
             if name not in self.workers:
+                self._started_again(name)
                 self.workers[name] = Worker(Entry(name, slots), now, self._dns_from)
                 self._schedule(self.workers[name], now)
                 self._changed(now)
+
+    def _started_again(self, name: str) -> None:
+        self.starts[name] = self.starts.get(name, 0) + 1
 
     def _stream_lost(self, now: float) -> None:
         """The stream is lost, so names are resolved again."""
@@ -341,7 +349,10 @@ class WorkerTable:
         self._moved(worker, before, now)
         if worker.endpoint is None and not worker.probing:
             self._schedule(worker, worker.dns_from)
-        worker.uid = state.uid or worker.uid
+        started_before = (worker.uid, worker.start)
+        worker.uid, worker.start = state.uid or worker.uid, state.start or worker.start
+        if all(started_before) and started_before != (worker.uid, worker.start):
+            self._started_again(worker.name)
         worker.checked_in = state.ready and self.policy.trust_check_in
         if worker.checked_in:
             self._set_ready(worker, now, ready=True)

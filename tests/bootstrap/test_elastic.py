@@ -67,6 +67,21 @@ def test_workers_that_come_and_go_are_listed_and_logged_once(job: Job) -> None:
     assert launch.stderr.count(" workers: ") == 3
 
 
+def test_a_file_counts_workers_that_were_started_again(job: Job) -> None:
+    finder, end = script(job, 'cat "$MPIBOOT_LIVE_HOSTS"'), job.directory / "end"
+    starts = job.directory / "starts.sh"
+    starts.write_text('cat "${MPIBOOT_LIVE_HOSTS%/*}/worker-starts" 2>/dev/null || echo none\n')
+    job.start(0, 1)
+    launch = job.launch("sh", "-c", POLL, starts, end, "--host-discovery-script", finder, options=("--min-workers", 2))
+    launch.says("listed: none \n")
+    job.tell(0)
+    launch.says("mpiboot: 2 -> 1 workers: - worker-1\n")
+    job.tell(0, 1)
+    launch.says(f"listed: {job.name(1)} 1 \n")
+    end.touch()
+    assert launch.ends() == 0
+
+
 def relay(serve: Callable[..., Server], target: str, sent: list[int]) -> str:
     """An address that relays to a worker; `sent`: the number of bytes from each client."""
 

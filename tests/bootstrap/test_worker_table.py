@@ -263,3 +263,36 @@ def test_two_hosts_are_tried_often_and_a_thousand_seldom() -> None:
     # A connection costs about 0.15 ms of processor time: at rest 1,000 hosts may take 1 % of a core.
     assert 1000 / worker_table.until_next_try(1000, 3600.0, 1) < 50
     assert 1000 / worker_table.until_next_look_up(1000, 3600.0, 1) < 15
+
+
+def test_a_worker_whose_end_is_explained_counts_as_started_again() -> None:
+    table = picture(Policy(300.0, other_sources=True, elastic=True))
+
+    def started(uid: str, start: str, what: str = "ready") -> WorkerState:
+        return state(1, what, "10.0.0.2" if what == "ready" else "", uid=uid)._replace(start=start)
+
+    w0 = state(0, "ready", "10.0.0.1", uid="u0")._replace(start="s0")
+    table.update_from_stream(snapshot(w0, started("u1", "s1")), 1.0)
+    assert table.starts == {}
+    table.update_from_probe("w1", B, REFUSED, 5.0)  # cut off, and there again
+    table.update_from_probe("w1", B, None, 9.0)
+    assert table.starts == {}
+    table.update_from_stream(snapshot(w0, started("u1", "", "failed")), 10.0)
+    table.update_from_stream(snapshot(w0, started("u1", "s2")), 11.0)  # its container ended and runs again
+    assert table.starts == {"w1": 1}
+    table.update_from_stream(snapshot(w0, started("u2", "", "running")), 12.0)  # its pod was replaced
+    assert table.starts["w1"] == 2
+    table.update_from_stream(snapshot(w0), 13.0)
+    table.update_from_stream(snapshot(w0, started("u3", "s4")), 14.0)  # the job was made smaller and larger
+    assert table.starts["w1"] == 3
+
+
+def test_a_worker_that_the_address_file_drops_or_moves_counts_as_started_again() -> None:
+    table = picture(Policy(300.0, other_sources=True, elastic=True))
+    table.update_from_file({"w0": A, "w1": B}, 0.1)
+    assert table.starts == {}
+    table.update_from_file({"w0": A}, 1.0)
+    table.update_from_file({"w0": A, "w1": B}, 2.0)
+    assert table.starts == {"w1": 1}
+    table.update_from_file({"w0": A, "w1": Endpoint("10.0.0.9", 2222)}, 3.0)
+    assert table.starts == {"w1": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,12 +23,12 @@ def test_every_way_to_start_torch_gives_the_same_losses(
 ) -> None:
     each = f"mpirun -n 2 {ONE_EACH[name_of_image]}"
     at = "--rdzv-backend c10d --rdzv-id job --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT"
-    accelerate = "accelerate launch --cpu --multi_cpu --num_machines 2 --num_processes 4 --machine_rank $RANK"
+    accelerate = "accelerate launch --cpu --num_machines 2 --num_processes 4 --mpirun_hostfile $MPIBOOT_HOSTFILE"
     main_process = "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT"
     ways = {
         "mpirun": f"mpirun -n 4 rank-env python {TRAIN}",
         "torchrun": f"{each} torchrun --nnodes 2 --nproc-per-node 2 {at} {TRAIN}",
-        "accelerate": f"{each} rank-env sh -c '{accelerate} {main_process} {TRAIN}'",
+        "accelerate": f"{accelerate} {main_process} --no_python rank-env python {TRAIN}",
     }
     said = script(
         optional_image(name_of_image),
@@ -37,9 +38,8 @@ def test_every_way_to_start_torch_gives_the_same_losses(
     losses = []
     for way in ways:
         part = said.partition(f"by {way}\n")[2].partition("by ")[0]
-        placed = {line for line in part.splitlines() if line.startswith("rank ")}
-        hosts = [f"{name}-worker-{number}" for number in (0, 1)]
-        assert {line.partition(" on ")[2] for line in placed} == {f"{h} local rank {n}" for h in hosts for n in (0, 1)}
+        placed = set(re.findall(r"rank (\d) of 4 on (\S+) local rank (\d)", part))
+        assert placed == {(str(n), f"{name}-worker-{n // 2}", str(n % 2)) for n in range(4)}
         losses.append([line for line in part.splitlines() if line.startswith("step ")])
     assert len(losses[0]) == 3
     assert losses[1:] == [losses[0], losses[0]]
