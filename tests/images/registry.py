@@ -98,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         self.server.uploads[self.path] += self._body()
-        self._answer(202, Location=self.path, Range=f"0-{len(self.server.uploads[self.path])}")
+        # The last byte's number: Docker takes the layer's size from it, and containerd refuses a wrong one.
+        self._answer(202, Location=self.path, Range=f"0-{len(self.server.uploads[self.path]) - 1}")
 
     def do_PUT(self) -> None:
         body = self._body()
