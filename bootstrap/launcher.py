@@ -209,7 +209,7 @@ def _run_command(context: Context, ready: Ready, number: int) -> Attempt:
     setting = _setting(context, ready, usable)
     given = {**context.environ, ATTEMPT_VARIABLE: str(number)}
     environ = environment.build(given, setting, config.forward)
-    words = config.command
+    words: Sequence[str] = mpirun.with_streams(config.command, environ, ready.mpi, os.getpid())
     if config.size:
         words, environ = _prepare_elastic(context, table, environ, setting.interface)
     slots = placement.slots_of(usable, socket.gethostname())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ COMMAND = "mpiboot.command"
 RANKS = {"-np", "--np"}
 # A manifest says these itself.
 OF_A_PROGRAM: tuple[str, ...] = (
-    "image", "processes", "workers", "slots", "env", "mpi", "ssh_dir", "no_workdir", "fetch",
+    "image", "processes", "workers", "slots", "env", "mpi", "tag_output", "ssh_dir", "no_workdir", "fetch",
 )  # fmt: skip
 # Only an engine of this machine has these.
 OF_THIS_MACHINE = ("retries", "keep", "timeline", "mounts", "allow_host_path", "allow_privileges")
@@ -88,6 +89,7 @@ def _mpirun_s(word: str) -> str:
 @click.option("-e", "--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for all ranks; may be repeated.")
 @click.option("--mpi", type=click.Choice(runtimes.names(), case_sensitive=False),
               help=f"MPI runtime of the image.  [default: by its name, else {runtimes.DEFAULT.name}]")  # fmt: skip
+@click.option("--tag-output", is_flag=True, help="Let mpirun begin each line of a rank with the rank's number.")
 @click.option("--ssh-dir", metavar="PATH", help="Where an image without mpiboot expects the SSH keys of its user.  "
               "[default: .ssh in the home of the image's user]")  # fmt: skip
 @click.option("--name", metavar="NAME", help="Name of the job.  [default: the manifest's, or one after the program]")
@@ -128,7 +130,7 @@ def _mpirun_s(word: str) -> str:
 @click.pass_context
 def run(
     ctx: click.Context, manifest: str | None, processes: int | None, workers: int, slots: int | None,
-    env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, engine: str | None,
+    env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, tag_output: bool, name: str | None, engine: str | None,
     namespace: str | None, context: str | None, fetch: tuple[str, ...], detach: bool, retries: int | None,
     restarts: int | None, final_codes: str | None, lost_worker_timeout: int | None, mounts: tuple[str, ...],
     no_workdir: bool, allow_host_path: bool, allow_privileges: bool, timeline: str | None, verbose: bool, quiet: bool,
@@ -154,7 +156,7 @@ def run(
     if manifest is None and image and image.endswith(MANIFESTS):
         manifest, of_a_program = image, tuple(name for name in OF_A_PROGRAM if name != "image")
     if manifest is None:
-        program = _program(image, words, processes, workers, slots, env, mpi, ssh_dir, name)
+        program = _program(image, words, processes, workers, slots, env, mpi, ssh_dir, name, tag_output)
     elif given := [*_given(ctx, of_a_program), *(["the program"] if words is not None else [])]:
         raise click.UsageError(f"a manifest brings the whole job: leave out {' and '.join(given)}")
     engine = engine or ("kubernetes" if namespace or context else None)
@@ -202,7 +204,7 @@ def _given(ctx: click.Context, names: tuple[str, ...]) -> list[str]:
 
 def _program(
     image: str | None, words: list[str] | None, processes: int | None, workers: int, slots: int | None,
-    env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None,
+    env: tuple[str, ...], mpi: str | None, ssh_dir: str | None, name: str | None, tag_output: bool,
 ) -> Program:  # fmt: skip
     from mpiboot.engines.request import Program
 
@@ -216,7 +218,10 @@ def _program(
     if wrong:
         raise click.UsageError(f"-e takes NAME=VALUE, not {wrong[0]!r}")
     pairs = dict(word.split("=", 1) for word in env)
-    return Program(image or "", words, processes, workers, name, slots, mpi, pairs, ssh_dir)
+    return Program(
+        image or "", words, processes, workers, name, slots, mpi, pairs, ssh_dir, tag_output,
+        output_at_once=os.isatty(1),
+    )  # fmt: skip
 
 
 def _what_to_run(image: str | None) -> str:

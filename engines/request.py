@@ -35,6 +35,8 @@ class Program:
     implementation: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     ssh_dir: str | None = None
+    tag_output: bool = False  # each line begins with its rank
+    output_at_once: bool = False  # also lines that have no end yet
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def from_program(program: Program, settings: Settings | None = None) -> Request:
         env=program.env,
         ssh_auth_mount_path=program.ssh_dir,
         settings=settings,
+        tag_output=program.tag_output,
+        output_at_once=program.output_at_once,
     )
     return Request(read.read(manifest.Manifest(data, "the command line")), data)
 

@@ -45,6 +45,7 @@ class Runtime(NamedTuple):
     daemons: Mapping[int, tuple[str, ...]]  # what mpirun starts on each host: from that major release on
     hostfile: HostfileForm
     hostfile_option: str  # of mpirun
+    tag_output: str = "-prepend-rank"  # option of mpirun: each line begins with its rank
     fortran: str = "mpifort"  # the compiler wrapper; empty: the images have none
     v1alpha2: str = ""  # spec.mpiDistribution, where it is not the name
     image_words: tuple[str, ...] = ()  # what the name of an image holds that has this runtime
@@ -85,6 +86,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         daemons={0: ("orted",), 5: ("prted",)},
         hostfile=SLOTS,
         hostfile_option="--hostfile",
+        tag_output="--tag-output",
         image_words=("openmpi",),
         fills_slots=True,
         # Each setting by release 4's name, then by 5's, which reads none of the older names.

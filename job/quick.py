@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
+# `mpiboot launch` then lets mpirun show lines that have no end yet.
+OUTPUT_AT_ONCE = "MPIBOOT_OUTPUT_AT_ONCE"
 OTHER_STARTERS = ("horovodrun", "mpiboot")
 # It starts ranks as well, but has options of its own, and takes the number of ranks from the hostfile.
 DEEPSPEED = "deepspeed"
@@ -37,6 +39,8 @@ def manifest_for(
     env: Mapping[str, str] | None = None,
     ssh_auth_mount_path: str | None = None,
     settings: Settings | None = None,
+    tag_output: bool = False,
+    output_at_once: bool = False,
 ) -> Mapping[str, Any]:
     """A v2beta1 MPIJob that runs a program as so many ranks on so many workers.
 
@@ -53,11 +57,16 @@ def manifest_for(
     too_few = f"-n {ranks} does not fit on {workers} workers with {slots} slots each: at most {workers * each}"
     demand(processes is None or ranks <= workers * each, too_few)
     own = (settings or Settings()).is_own(image)
+    runtime = mpi.named(implementation) if implementation else runtime_of(image)
+    demand(not (tag_output and is_starter(command[0])), f"--tag-output: give {command[0]} such an option yourself")
+    words = starting(command, ranks, fills=ranks == workers * each, tag=runtime.tag_output if tag_output else "")
+    # A line that begins with its rank must be whole.
+    at_once = {OUTPUT_AT_ONCE: "1"} if output_at_once and not tag_output and not is_starter(command[0]) else {}
     launcher = {
         "name": "launcher",
         "image": image,
-        "command": starting(command, ranks, fills=ranks == workers * each),
-        "env": variables({**mpi.root_may_run(), **(env or {})}),
+        "command": [literal(word) for word in words],
+        "env": variables({**mpi.root_may_run(), **at_once, **(env or {})}),
     }
     worker = {"name": "worker", "image": image, "env": variables(env or {})}
     return {
@@ -66,7 +75,7 @@ def manifest_for(
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "slotsPerWorker": each,
-            "mpiImplementation": implementation or runtime_of(image).name,
+            "mpiImplementation": runtime.name,
             "sshAuthMountPath": ssh_auth_mount_path or (OUR_USERS_SSH if own else ROOTS_SSH),
             # One program, one run: the user sees it fail and decides.
             "runPolicy": {"cleanPodPolicy": "All", "backoffLimit": 0},
@@ -76,6 +85,11 @@ def manifest_for(
             },
         },
     }
+
+
+def literal(word: str) -> str:
+    """A word that Kubernetes passes on unchanged: it replaces $(NAME), and takes $$ for $."""
+    return word.replace("$", "$$") if "$$" in word or "$(" in word else word
 
 
 def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
@@ -91,13 +105,13 @@ def demand(good: bool, message: str) -> None:  # noqa: FBT001 - reads as a sente
         raise UserError(message)
 
 
-def starting(command: Sequence[str], ranks: int, *, fills: bool) -> list[str]:
+def starting(command: Sequence[str], ranks: int, *, fills: bool, tag: str = "") -> list[str]:
     """The launcher's command. A starter without a number of ranks gets one, unless the slots alone give it."""
     starter = PurePosixPath(command[0]).name
     if starter == DEEPSPEED:
         return list(command)
     if not is_starter(command[0]):
-        return ["mpirun", "-n", str(ranks), *command]
+        return ["mpirun", "-n", str(ranks), *([tag] if tag else []), *command]
     if starter == "mpiboot" or own_count(command) is not None or (fills and starter != "horovodrun"):
         return list(command)
     return [command[0], "-np" if starter == "horovodrun" else "-n", str(ranks), *command[1:]]

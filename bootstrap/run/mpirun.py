@@ -9,7 +9,7 @@ from mpiboot.bootstrap.process import spawn
 from mpiboot.job import mpi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def path_of(command: Sequence[str], path: str) -> str:
@@ -45,6 +45,31 @@ _WITH_ONE = {*_DIRECTORY, *mpi.COUNT_OPTIONS, *mpi.HOST_OPTIONS, *mpi.HOSTFILE_O
 _WITH_TWO = frozenset({
     "-mca", "--mca", "-gmca", "--gmca", "--prtemca", "--pmixmca", "-genv", "-env",
 })  # fmt: skip
+
+# The mpirun of Open MPI 5 keeps a line back until it has an end: a progress bar and a question would never be shown.
+AT_ONCE = "MPIBOOT_OUTPUT_AT_ONCE"  # as in job/quick.py, which process 1 does not import
+# Its release 5.0.11 never closes the stdin of rank 0 (openpmix pull request 4024). Where all ranks are on this machine,
+# rank 0 can read the launcher's own stdin.
+STDIN_HERE = "MPIBOOT_STDIN_HERE"
+_FROM_HERE = 'in=$1; shift; if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec "$@" <"$in"; fi; exec "$@"'
+
+
+def with_streams(
+    argv: Sequence[str], environ: Mapping[str, str], installed: mpi.Installed | None, pid: int
+) -> list[str]:
+    """The command with what an Open MPI 5 needs for the streams that these variables ask for; `pid` is the launcher."""
+    words = list(argv)
+    is_open_mpi_5 = installed is not None and installed.runtime is mpi.DEFAULT and installed.major >= 5
+    if not is_open_mpi_5 or words[:2] != ["mpirun", "-n"]:
+        return words
+    program = next((at for at in range(3, len(words)) if words[at] not in _ALONE), len(words))
+    if environ.get(STDIN_HERE) and program < len(words) and not words[program].startswith("-") and ":" not in words:
+        words[program:program] = ["sh", "-c", _FROM_HERE, "mpiboot", f"/proc/{pid}/fd/0"]
+        words[1:1] = ["--stdin", "none"]
+    if environ.get(AT_ONCE) and program == 3:
+        words[1:1] = ["--output", ":raw"]
+    return words
+
 
 _KINDS = ("does not exist", "is a directory", "is not executable")
 # Exit codes of the check: one for each kind of each program. Shells use 126 and more, ssh 255.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpiboot.bootstrap.process import reaper
+from mpiboot.bootstrap.run import mpirun
 from mpiboot.engines.engine import CancelledError
 from mpiboot.engines.inbox import LAUNCHER
 from mpiboot.engines.local import ports, state, tools
@@ -165,6 +166,8 @@ class LocalEngine:
             env |= mpi.root_may_run()
         if program.name == LAUNCHER and self.recorder.wanted:
             env |= EVENTS_ON_STDERR
+        if program.name == LAUNCHER and self.stdin:
+            env |= {mpirun.STDIN_HERE: "1"}
         return env
 
     def _sweep(self) -> None:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pty
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from shutil import which
 from typing import IO, TYPE_CHECKING
 
 import pytest
 
+from tests.run_table import Terminal
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MEGABYTES = 100
-# Not `wc -l`: mpirun of Open MPI 5.0.11 does not pass on the end of a file (that of 5.0.7 does).
-HEAD = "head -n 3 | wc -l"
-IN_FOREGROUND = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 pytestmark = pytest.mark.usefixtures("state")
 
 
@@ -60,7 +52,7 @@ def test_rank_0_alone_reads_it(engine: str, job_image: str, tmp_path: Path) -> N
     if engine == "local" and not which("mpirun", path=str(Path(sys.executable).parent)):
         pytest.skip("needs an MPI in this Python's environment")
     (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
-    words = ["-n", "2", "--workers", "2", *([job_image] if engine == "docker" else []), "--", "sh", "-c", HEAD]
+    words = ["-n", "2", "--workers", "2", *([job_image] if engine == "docker" else []), "--", "wc", "-l"]
     with (tmp_path / "in.txt").open("rb") as stdin:
         found = done([*command(engine), *words], stdin)
     assert found.returncode == 0, found.stderr
@@ -109,40 +101,6 @@ def test_a_manifest_on_stdin_leaves_nothing_for_the_program(argv: Callable[[str]
     with Path(file).open("rb") as stdin:
         found = done([*words, "-"], stdin)
     assert (found.returncode, found.stdout.split()) == (0, [b"0"]), found.stderr
-
-
-class Terminal:
-    """`mpiboot run` as the foreground program of a terminal of its own."""
-
-    def __init__(self, argv: list[str]) -> None:
-        self._ours, theirs = pty.openpty()
-        self.shown = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", IN_FOREGROUND, *argv],
-            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        self._changed = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):
-            while data := os.read(self._ours, 65536):
-                with self._changed:
-                    self.shown += data
-                    self._changed.notify_all()
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._ours, keys)
-
-    def wait_for(self, text: bytes) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: text in self.shown, timeout=60), self.shown
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
 
 
 @pytest.fixture

@@ -132,3 +132,20 @@ def test_a_failed_program_is_not_tried_again(material: SshMaterial) -> None:
 
 def test_a_foreign_image_gets_its_keys_where_root_looks() -> None:
     assert manifest_for("pi", "me/app", ["a"])["spec"]["sshAuthMountPath"] == "/root/.ssh"
+
+
+def test_words_that_kubernetes_would_change_are_doubled() -> None:
+    words = ["sh", "-c", "echo $$ $(hostname) $HOME", "$5"]
+    found = manifest_for("pi", IMAGE, words)["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert found["command"][-4:] == ["sh", "-c", "echo $$$$ $$(hostname) $$HOME", "$5"]
+
+
+@pytest.mark.parametrize(("image", "option"), [("openmpi", "--tag-output"), ("mpich", "-prepend-rank"),
+                                               ("intel", "-prepend-rank")])  # fmt: skip
+def test_each_runtime_has_an_option_that_names_the_rank(image: str, option: str) -> None:
+    found = manifest_for("pi", f"mpiboot/{image}", ["./pi"], 2, tag_output=True, output_at_once=True)
+    launcher = found["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert launcher["command"] == ["mpirun", "-n", "2", option, "./pi"]
+    assert "MPIBOOT_OUTPUT_AT_ONCE" not in [each["name"] for each in launcher["env"]]
+    with pytest.raises(UserError, match="give mpirun such an option yourself"):
+        manifest_for("pi", IMAGE, ["mpirun", "./pi"], tag_output=True)
