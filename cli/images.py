@@ -46,12 +46,15 @@ def images(ctx: click.Context, matrix: Path | None) -> None:
 
 
 @images.command("list", epilog=EXIT_CODES)
+@click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output; docs/images.md has the keys of json.")  # fmt: skip
 @click.pass_obj
-def list_(matrix: Path | None) -> None:
+def list_(matrix: Path | None, form: str) -> None:
     """List the images of the table with their bases, and what this machine's engine has of each."""
-    from mpiboot.images.build.listing import table
+    from mpiboot.images.build import listing
 
-    click.echo(table(_table(matrix), lambda text: click.echo(f"mpiboot: {text}", err=True)))
+    found = listing.listed(_table(matrix), lambda text: click.echo(f"mpiboot: {text}", err=True))
+    click.echo(listing.document(found) if form == "json" else listing.table(found))
 
 
 @images.command(epilog=EXIT_CODES)

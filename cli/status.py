@@ -10,7 +10,7 @@ from mpiboot.cli import job_options
 
 if TYPE_CHECKING:
     from mpiboot.engines.choose import Where
-    from mpiboot.engines.jobs import JobInfo, Jobs
+    from mpiboot.engines.jobs import JobInfo, Jobs, JobStatus
 
 
 @click.command
@@ -47,12 +47,15 @@ def status(job: str, watch: bool, where: Where, form: str) -> int:
 def _watch(jobs: Jobs, job: JobInfo, form: str) -> int:
     from mpiboot.engines import conditions, json_form, status_text
 
+    def look() -> JobStatus | None:
+        now = jobs.again(job)
+        return jobs.status(now) if now else None
+
     shown = ""
-    for now in conditions.states(jobs, job, None, lambda text: click.echo(f"mpiboot: {text}", err=True)):
-        if now is None:
+    for found in conditions.looks(look, None, lambda text: click.echo(f"mpiboot: {text}", err=True)):
+        if found is None:
             click.echo(f"mpiboot: {job.name} was deleted", err=True)
             return 0
-        found = jobs.status(now)
         text = json_form.status(found, lines=True) if form == "json" else status_text.head(found)
         if text != shown:
             print(text, flush=True)

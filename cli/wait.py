@@ -54,7 +54,7 @@ def wait(job: str, condition: Condition | None, timeout: float | None, where: Wh
     until = None if timeout is None else time.monotonic() + timeout
     last: JobInfo | None = chosen
     try:
-        for last in conditions.states(jobs, chosen, until, _note):
+        for last in conditions.looks(lambda: jobs.again(chosen), until, _note):
             verdict = conditions.holds(condition or "ended", last.state if last else None)
             if verdict is None:
                 continue

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mpiboot.engines.jobs import ENDED, NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mpiboot.engines.jobs import JobInfo, Jobs, State
+    from mpiboot.engines.jobs import State
 
+T = TypeVar("T")
 Condition = Literal["running", "succeeded", "failed", "ended", "deleted"]
 CONDITIONS: tuple[Condition, ...] = ("running", "succeeded", "failed", "ended", "deleted")
 OUT_OF_TIME = 124
@@ -28,15 +29,15 @@ def holds(condition: Condition, state: State | None) -> bool | None:
     return True if condition == state else None
 
 
-def states(jobs: Jobs, job: JobInfo, until: float | None, note: Callable[[str], None]) -> Iterator[JobInfo | None]:
-    """The job now and again, None once it is gone, until a time of the monotonic clock.
+def looks(look: Callable[[], T], until: float | None, note: Callable[[str], None]) -> Iterator[T]:
+    """What `look` returns now and again, until a time of the monotonic clock.
 
     A cluster that does not answer for a while is waited for, with one note.
     """
     away = False
     while True:
         try:
-            found = jobs.again(job)
+            found = look()
         except NoAnswerError as error:
             if not away:
                 note(f"{error}; mpiboot tries again")

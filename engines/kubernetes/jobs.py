@@ -14,6 +14,7 @@ from mpiboot.engines.kubernetes.snapshot import Snapshot
 from mpiboot.engines.kubernetes.timeline import timeline
 from mpiboot.job import template
 from mpiboot.job.errors import UserError
+from mpiboot.kube.api_error import ApiError, UnreachableError
 from mpiboot.kube.clock import seconds_of
 
 if TYPE_CHECKING:
@@ -84,16 +85,25 @@ class KubernetesJobs:
         """Whether a process has printed anything."""
         pods = LauncherOutput(self._jobs, output) if worker is None else WorkerOutput(self._jobs, output, worker)
         role = LAUNCHER if worker is None else "worker"
+        away = False
         while True:
             try:
                 seen = await self._jobs.look(_id(job), role)
+            except (ApiError, UnreachableError) as error:
+                if not follow or (isinstance(error, ApiError) and not error.passing):
+                    raise
+                if not away:
+                    output.say(f"the cluster does not answer: {error}; mpiboot tries again")
+                away = True
+                await asyncio.sleep(LOOK_EVERY)
+                continue
             except NoJobError:
                 if not pods.begun:
                     raise
                 await pods.end()
                 return True
-            workers = _info(seen).workers
-            if worker is not None and worker >= workers:
+            away = False
+            if worker is not None and worker >= _info(seen).workers:
                 raise no_such_process(_info(seen), process_name("worker", worker))
             pods.update(seen, follow=follow)
             if seen.conditions.finished or not follow:

@@ -33,7 +33,7 @@ class RecordedJobs:
         # Records are read after the jobs: one that ends in between has its record then.
         kept = {record.run: record for record in of_engine(self._engine)}
         runs = {job.run for job in there}
-        gone = [_info(record) for record in kept.values() if record.run not in runs]
+        gone = [job_of(record) for record in kept.values() if record.run not in runs]
         return sorted([*(_refined(job, kept.get(job.run)) for job in there), *gone], key=lambda job: job.name)
 
     def again(self, job: JobInfo) -> JobInfo | None:
@@ -41,7 +41,7 @@ class RecordedJobs:
         record = records.read(directory_of(job))
         if there:
             return _refined(there, record)
-        return _info(record) if record else None
+        return job_of(record) if record else None
 
     def status(self, job: JobInfo) -> JobStatus:
         now = self.again(job) or job
@@ -87,7 +87,8 @@ def _refined(job: JobInfo, record: Record | None) -> JobInfo:
     return replace(job, state="running", exit_code=None) if job.has_ended and record and record.alive else job
 
 
-def _info(record: Record) -> JobInfo:
+def job_of(record: Record) -> JobInfo:
+    """The job of which this record is."""
     state: State = "running"
     if record.ended is not None:
         state = "failed" if record.exit_code else "succeeded"

@@ -9,8 +9,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from cluster.fixtures import kubectl
 
+from tests.cable import Cable
 from tests.controller.conftest import PATIENCE, eventually
 from tests.engines.test_job_commands import KEYS
 
@@ -129,6 +131,34 @@ def test_a_job_is_listed_shown_waited_for_and_deleted(
     gone = start("wait", "--for", "deleted", "job", *there)
     assert mpiboot("delete", "job", *there).stdout == "job is gone (kubernetes)\n"
     assert gone.wait(PATIENCE) == 0
+
+
+def test_a_watch_outlives_a_cluster_that_is_away(
+    world: World, api_server: Kubernetes, user: dict[str, str], start: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    config = yaml.safe_load(api_server.kubeconfig.read_text())
+    cable = Cable(config["clusters"][0]["cluster"]["server"])
+    try:
+        config["clusters"][0]["cluster"]["server"] = cable.url
+        (tmp_path / "config").write_text(json.dumps(config))
+        user["KUBECONFIG"] = str(tmp_path / "config")
+        world.submit()
+        world.started()
+        eventually("a state", lambda: world.status().get("state") == "Waiting")
+        watches = start("status", "-w", "job", "-n", world.namespace)
+        assert watches.stdout
+        assert "Waiting" in watches.stdout.readline()
+        cable.plugged = False
+        assert watches.stderr
+        assert "the cluster does not answer" in watches.stderr.readline()
+        world.run_workers(ready=True)
+        fails(world, 3)
+        cable.plugged = True
+        assert watches.wait(PATIENCE) == 0
+        assert "Failed" in watches.stdout.read()
+    finally:
+        cable.close()
 
 
 def test_commands_that_read_find_a_job_of_the_cluster_and_those_that_end_jobs_do_not(

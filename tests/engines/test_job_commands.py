@@ -270,6 +270,8 @@ def test_prune_removes_what_is_kept(place: Place, start: Callable[..., Running],
     kept = subprocess.run([*argv, "--older-than", "1h"], capture_output=True, text=True, check=True)
     assert kept.stdout == "removed 0 jobs, 0.0 MB\n"
     assert len(place.jobs("-a")) == 1
+    listed = subprocess.run([*argv, "--dry-run", "-o", "json"], capture_output=True, text=True, check=True)
+    assert [set(job) for job in json.loads(listed.stdout)["jobs"]] == [KEYS]
     gone = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert gone.stdout == f"{place.name} ({place.engine})\nremoved 1 jobs, 0.0 MB\n"
     assert place.jobs("-a") == []

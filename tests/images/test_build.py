@@ -315,3 +315,15 @@ def test_bake_does_not_write_into_a_folder_with_other_files(mpiboot: Mpiboot, tm
     (tmp_path / "thesis.tex").write_text("x")
     assert "is not empty" in one_line(mpiboot("images", "bake", "--context", str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_list_is_there_for_programs(mpiboot: Mpiboot, tmp_path: Path) -> None:
+    env = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = mpiboot("images", "list", "-o", "json", env=env)
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["version"] == 1
+    openmpi = next(image for image in found["images"] if image["name"] == "openmpi")
+    assert (openmpi["runtime"], openmpi["accelerator"]) == ("openmpi", "cpu")
+    assert (openmpi["built"], openmpi["bytes"]) == ("", None)
+    assert set(openmpi) == {"name", "base", "runtime", "version", "accelerator", "kind", "built", "bytes"}
