@@ -87,9 +87,9 @@ def test_input_output_exit_code_and_results_of_a_program(
 ) -> None:
     (tmp_path / "work" / "program").write_text(
         "#!/bin/sh\n"
-        'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then cat | wc -c; echo "to stderr" >&2; fi\n'
         "hostname > result.$OMPI_COMM_WORLD_RANK\n"
-        "exit 7\n"
+        'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exit 0; fi\n'  # a failure would end rank 0
+        'wc -c; echo "to stderr" >&2; exit 7\n'
     )
     (tmp_path / "work" / "program").chmod(0o755)
     done = run(
