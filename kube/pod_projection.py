@@ -28,7 +28,7 @@ class PodView(BaseView):
     phase: str
     ready: bool
     started: bool  # its main container runs
-    probed: bool  # its containers run, and their startup probes have succeeded
+    probed: bool  # its startup probes have succeeded, and it is not Ready because of readiness probes alone
     gates: tuple[str, ...]
     ip: str
     node: str
@@ -71,7 +71,10 @@ def pod_view(found: Object) -> PodView | None:
         phase=status.get("phase", "Pending"),
         ready=ready.get("status") == "True",
         started=any("running" in each.get("state", {}) for each in containers),
-        probed=bool(containers) and all(each.get("started") for each in containers),
+        # Without a readiness probe it is Ready a moment later, and the cluster's DNS has its name by then.
+        probed=any(each.get("readinessProbe") for each in spec.get("containers") or ())
+        and bool(containers)
+        and all(each.get("started") for each in containers),
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
         ip=status.get("podIP", ""),
         node=spec.get("nodeName", ""),

@@ -65,7 +65,9 @@ def job(image: str, *, version: str = "v1alpha2", command: str = RANKS, annotati
 
 
 def printed(shell: Shell) -> list[str]:
-    return shell(f"kubectl logs -l mpi_job_name={NAME},mpi_role_type=launcher --tail=-1").splitlines()
+    """What the launcher's program printed, without the lines of the script that waits before it."""
+    lines = shell(f"kubectl logs -l mpi_job_name={NAME},mpi_role_type=launcher --tail=-1").splitlines()
+    return [line for line in lines if not line.startswith("mpiboot: ")]
 
 
 @pytest.mark.promise("A: an image without sshd does not hang: it works, or fails at once with the fix")

@@ -115,7 +115,7 @@ def test_the_guides_commands_while_it_runs(shell: Shell, manifest: Callable[...,
         grep -q 'step' <(kubectl attach $PODNAME)""")
     assert shell(f"kubectl exec $({LAUNCHER}) -c mpi-launcher -- sh -c "
                  "'stat -L -c %a /etc/mpi/hostfile /etc/mpi/*.sh; env | grep ^NVIDIA_ | sort'").split() == [
-        "444", "555", "NVIDIA_DRIVER_CAPABILITIES=", "NVIDIA_VISIBLE_DEVICES="]  # fmt: skip
+        "444", "555", "555", "NVIDIA_DRIVER_CAPABILITIES=", "NVIDIA_VISIBLE_DEVICES="]  # fmt: skip
     names = shell(f"kubectl get configmap/{NAME}-config pod/{NAME}-worker-0 job/{NAME}-launcher -o name").split()
     assert len(names) == 3
     assert shell(f"kubectl get configmap/{NAME}-config -o jsonpath='{{.metadata.labels.app}}'") == NAME
