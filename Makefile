@@ -5,6 +5,7 @@ NAMES    ?=
 ACCEL    ?=
 REGISTRY ?=
 ARGS     ?=
+SEED     ?=
 JOBS     ?= 4
 
 SETUP   := $(PYTHON) tools/setup.py
@@ -12,7 +13,8 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images test systems check cluster cluster-down manifests reference bench clean
+.PHONY: help setup engine runtimes demo images test chaos systems check cluster cluster-down manifests reference
+.PHONY: bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +41,10 @@ test: ## Check and test all that works on this machine, an API server included (
 	@$(SETUP) venv ssh engine runtimes
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python tools/test.py --jobs $(JOBS) -- $(ARGS)
+
+chaos: ## Kill the operator after each of its writes, and run 300 seeds of faults; SEED=17 for one of them
+	@$(SETUP) venv
+	@MPIBOOT_CHAOS=1 MPIBOOT_CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos $(if $(SEED),-k should) $(ARGS)
 
 systems: ## Test the promises to users of the five systems, on the node that `make cluster` starts
 	@$(SETUP) venv
