@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Log = Callable[[str], None]
 
+HOROVODRUN = "horovodrun"
 # How long `mpiboot hosts` probes the workers where no launch keeps the list.
 HOSTS_WITHIN = 1.0
 # How long to try to report a failed attempt: the operator may be restarting.
@@ -204,6 +205,8 @@ def _run_command(context: Context, ready: Ready, number: int) -> Attempt:
         files.write(run.hostfile(form), hostfile.render(usable, form))
     if usable and run.job_hostfile:
         _write_job_hostfile(run.job_hostfile, hostfile.render(usable, mpi.SLOTS), context.log)
+    if config.command[0].endswith(HOROVODRUN):
+        _demand_own_hosts(context, usable)
     if config.receive and number == 1:
         _receive(context, ready)
     setting = _setting(context, ready, usable)
@@ -307,6 +310,23 @@ def _first_address(usable: list[Entry], table: WorkerTable) -> str:
         return endpoint.address if endpoint else first
     towards = next((worker.endpoint.address for worker in table.ready() if worker.endpoint), "")
     return (towards and environment.own_address(towards)) or ("127.0.0.1" if first else "")
+
+
+def _demand_own_hosts(context: Context, usable: list[Entry]) -> None:
+    """Refuse a horovodrun for hosts that neither the job nor DNS has: it would only say that ssh to them fails."""
+    from mpiboot.bootstrap.elastic import horovod
+    from mpiboot.bootstrap.hosts import short_name
+    from mpiboot.bootstrap.wait.resolver import look_up
+
+    names = [each.name for each in usable]
+    known = {"localhost", socket.gethostname(), *names, *map(short_name, names)}
+    for host in horovod.foreign_hosts(context.config.command, known):
+        if not look_up(host, ()).address:
+            ranks, file = sum(each.slots for each in usable), context.run.job_hostfile or context.config.hostfile
+            raise UserError(
+                f"horovodrun -H names {host!r}, which is not a host of this job; leave -H out and write: "
+                f"horovodrun -np {ranks} --hostfile {file} ..."
+            )
 
 
 def _prepare_elastic(

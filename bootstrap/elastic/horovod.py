@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 PROGRAM = "horovodrun"
 COOLDOWN = "--blacklist-cooldown-range"
@@ -42,6 +42,15 @@ def completed(command: Sequence[str], slots: int, interface: str) -> tuple[str, 
     if interface and given.isdisjoint(INTERFACES):
         added += [INTERFACES[0], interface]
     return (program, *added, *rest)
+
+
+def foreign_hosts(command: Sequence[str], known: Collection[str]) -> list[str]:
+    """The hosts that a horovodrun names itself and that are not known: guides of other systems have `-H a:2,b:2`."""
+    from mpiboot.job import mpi, quick
+
+    named = (value for name, value in quick.own_options(command) if name in mpi.HOST_OPTIONS)
+    hosts = (each.partition(":")[0] for value in named for each in value.split(","))
+    return [host for host in hosts if host and host not in known]
 
 
 def with_defaults(environ: Mapping[str, str]) -> dict[str, str]:

@@ -49,6 +49,7 @@ def main() -> None:
             distributed.all_reduce(mean)
             if rank == 0:
                 print(f"step {step} loss {mean.item() / size:.6f} size {size}", flush=True)
+    distributed.barrier()  # a rank that leaves early takes the others with it
     distributed.destroy_process_group()
 
 

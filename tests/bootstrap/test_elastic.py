@@ -241,6 +241,23 @@ def test_a_job_that_can_start_but_not_begin_to_train_says_so(job: Job) -> None:
     assert "-np 6 needs 3 workers, but the job has 2 workers with 2 slots each; waiting for it" in launch.stderr
 
 
+def test_a_horovodrun_for_hosts_of_a_guide_is_refused_in_one_line(job: Job) -> None:
+    own = job.directory / "horovodrun"
+    own.write_text("#!/bin/sh\necho runs\n")
+    own.chmod(0o755)
+    job.start(0, 1)
+    launch = job.launch(own, "-np", "4", "-H", "no-such-host.invalid:2,b:2", "python", "train.py")
+    assert launch.ends() == 2
+    last = launch.stderr.splitlines()[-1]
+    assert last == (
+        "mpiboot: horovodrun -H names 'no-such-host.invalid', which is not a host of this job; leave -H out and write: "
+        f"horovodrun -np 4 --hostfile {job.hostfile} ..."
+    )
+    hosts = f"{job.name(0)}:2,pi-worker-1:2,localhost:1"
+    fine = job.launch(own, "-np", "4", "-H", hosts, "python", "train.py", "-H", "x")
+    assert (fine.ends(), fine.stdout) == (0, "runs\n")
+
+
 def test_options_of_the_user_for_horovodrun_stay() -> None:
     plain = ("/opt/bin/horovodrun", "-np", "2", "python", "train.py")
     defaults = ("--blacklist-cooldown-range", "5", "20", "--slots-per-host", "4")
