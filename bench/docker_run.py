@@ -40,7 +40,7 @@ def measure() -> list[Row]:
     ranks = in_turn(REPEATS, ours, by_hand)
     whole = [[both[1] for both in samples[way]] for way in ("ours", "by hand")]
     return [
-        Row("start to first rank", "s", ranks[0], limit=1.3, beside=ranks[1], beside_what="by hand"),
+        Row("start to first rank", "s", ranks[0], limit=1.2, beside=ranks[1], beside_what="by hand"),
         Row("start to everything removed", "s", whole[0], beside=whole[1], beside_what="by hand"),
     ]
 

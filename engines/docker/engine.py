@@ -121,10 +121,11 @@ class DockerEngine:
     # -- the start, and its steps in their order ----------------------------------------------------------------------
 
     def _start_all(self) -> None:
+        machine = self._pool.submit(self.api.info)
         images = self._find_images()
         self._own_images = frozenset(image.name for image in images if image.own)
         plan = self._plan = local_plan.plan_for_images(self.job, self._own_images, self._material)
-        self._describe(plan, images)
+        self._describe(plan, images, machine.result())
         self._create_all()
         mode = plan.arrangement.launch_mode
         self._addresses = AddressesFile(self.api, self.job, self._filler, self._specs[LAUNCHER], mode)
@@ -156,9 +157,8 @@ class DockerEngine:
         self._creations.check()
         return found
 
-    def _describe(self, plan: Plan, images: list[Image]) -> None:
+    def _describe(self, plan: Plan, images: list[Image], machine: Mapping[str, Any]) -> None:
         """Turn the plan's pods into containers, and warn once of what has no effect."""
-        machine = self.api.info()
         ignored: dict[str, set[str]] = {}
         for role, index, pod in local_plan.pods(plan):
             spec, left_out = self._container_spec(pod, role, index, plan, machine)
@@ -194,10 +194,12 @@ class DockerEngine:
         return bind_mounts.in_container(spec, self.directories, user), left_out
 
     def _create_all(self) -> None:
-        """All there is, before anything starts. The launcher's name guards the job's name, so it comes first."""
-        self._create_container(LAUNCHER)
-        steps = [self._pool.submit(self._create_network), self._pool.submit(self._create_volumes)]
-        steps += [self._pool.submit(self._create_container, process) for process in self._specs if process != LAUNCHER]
+        """All there is, before anything starts. The launcher's name guards the job's name, so workers come after it."""
+        launcher = self._pool.submit(self._create_container, LAUNCHER)
+        steps = [launcher, self._pool.submit(self._create_network), self._pool.submit(self._create_volumes)]
+        if not launcher.exception():
+            workers = (process for process in self._specs if process != LAUNCHER)
+            steps += [self._pool.submit(self._create_container, process) for process in workers]
         _finish(steps)
 
     def _create_network(self) -> None:
