@@ -13,8 +13,8 @@ BIN     := .venv/bin
 MPIBOOT := $(BIN)/mpiboot
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engine runtimes demo images test chaos systems check cluster cluster-down manifests reference
-.PHONY: bench clean
+.PHONY: help setup engine runtimes demo images test chaos kills systems check cluster cluster-down manifests
+.PHONY: reference bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ chaos: ## Kill the operator after each of its writes, and run 300 seeds of fault
 systems: ## Test the promises to users of the five systems, on the node that `make cluster` starts
 	@$(SETUP) venv
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/systems --every-promise -q $(ARGS)
+
+kills: ## Kill ranks and workers at random for two minutes; the job's result must be that of an undisturbed run
+	@$(SETUP) venv ssh runtimes
+	@MPIBOOT_KILL_SECONDS=120 $(BIN)/python -m pytest -q tests/engines/test_random_kills.py $(ARGS)
 
 check: ## Lint; check types, imports, unused code, the width of lines and plain words
 	@$(SETUP) venv
