@@ -1,7 +1,8 @@
 """Where the container engine of this machine listens: by a variable, the chosen Docker context, or a usual socket.
 
 The order is that of the docker command line: DOCKER_HOST, DOCKER_CONTEXT, then what `docker context use` has chosen.
-Without any of them it is the first usual socket that this user may use, so that rootless Docker and Podman are found.
+Without any of them it is the first usual socket that this user may use, so that rootless Docker is found. Podman's
+sockets are not among them: jobs do not start there yet.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SOCKET = "/var/run/docker.sock"
-ROOTS_PODMAN = "/run/podman/podman.sock"
 TLS_FILES = ("ca.pem", "cert.pem", "key.pem")
 
 
@@ -73,12 +73,10 @@ def _usual(environ: Mapping[str, str]) -> Endpoint:
 
 
 def _sockets(environ: Mapping[str, str]) -> Iterator[str]:
-    """Docker's, rootless Docker's, Podman's of this user, Podman's of root."""
+    """Docker's, and rootless Docker's."""
     yield SOCKET
     if own := environ.get("XDG_RUNTIME_DIR"):
         yield f"{own}/docker.sock"
-        yield f"{own}/podman/podman.sock"
-    yield ROOTS_PODMAN
 
 
 def _current(folder: Path) -> str:

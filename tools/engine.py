@@ -54,7 +54,7 @@ def answers(limit: float = COMES_UP_WITHIN) -> bool:
 
 
 def _chosen() -> str:
-    """The engine that DOCKER_HOST or a Docker context names, or that of rootless Docker or Podman; empty: Docker's own.
+    """The engine that DOCKER_HOST or a Docker context names, or that of rootless Docker; empty: Docker's own.
 
     This Python may lack what mpiboot requires; this module of it needs nothing.
     """

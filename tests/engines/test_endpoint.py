@@ -1,4 +1,4 @@
-"""Which container engine is used: DOCKER_HOST, Docker contexts, and the sockets of rootless Docker and Podman."""
+"""Which container engine is used: DOCKER_HOST, Docker contexts, and the socket of rootless Docker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ REAL = os.environ.get("DOCKER_HOST", f"unix://{module.SOCKET}")
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory, and a machine without Docker's own socket."""
     monkeypatch.setattr(module, "SOCKET", str(tmp_path / "docker.sock"))
-    monkeypatch.setattr(module, "ROOTS_PODMAN", str(tmp_path / "roots-podman.sock"))
     return tmp_path
 
 
@@ -112,14 +111,13 @@ def test_a_contexts_certificates_are_used(home: Path, context: Callable[..., dic
     assert (found.tls, found.verify) == (tls, True)
 
 
-def test_sockets_of_rootless_docker_and_podman_are_found(home: Path, listener: Callable[[str], Path]) -> None:
+def test_the_socket_of_rootless_docker_is_found(home: Path, listener: Callable[[str], Path]) -> None:
     environment = {"HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
-    for name in ("roots-podman.sock", "run/podman/podman.sock", "run/docker.sock"):
+    listener("run/podman/podman.sock")
+    assert endpoint(environment).url == f"unix://{home}/docker.sock"
+    for name, found in (("run/docker.sock", True), ("docker.sock", False)):
         path = listener(name)
-        found = endpoint(environment)
-        assert (found.url, found.found) == (f"unix://{path}", True)
-    path = listener("docker.sock")
-    assert (endpoint(environment).url, endpoint(environment).found) == (f"unix://{path}", False)
+        assert (endpoint(environment).url, endpoint(environment).found) == (f"unix://{path}", found)
 
 
 def test_commands_use_the_engine_of_the_chosen_context(
