@@ -242,6 +242,7 @@ def test_an_image_with_a_user_of_its_own_gets_the_keys_in_that_user_s_home(
     done = run("-n", "2", "--workers", "2", "--name", name, tag, "--", "hostname")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"{name}-worker-0", f"{name}-worker-1"]
+    assert f"{tag} has a user of its own: files that the job writes here belong to " in done.stderr
 
 
 def test_two_jobs_at_once_do_not_meet(
