@@ -132,7 +132,7 @@ def operator() -> Iterator[Operator]:
 def guard(tmp_path: Path, greeter: Greeter) -> Callable[..., Guard]:
     """`guard("bash" | "dash", *command, **environment)`: in an image with this shell. Every use of DNS or ssh is noted.
 
-    `ssh -G` tells the greeter's port; a login and a name succeed once there is a file of the host's name in `known`.
+    DNS remembers names that it did not know. `ssh -G` tells the greeter's port; a login and a name succeed once there is a file of the host's name in `known`.
     """
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -147,7 +147,10 @@ def guard(tmp_path: Path, greeter: Greeter) -> Callable[..., Guard]:
         (programs / "ssh").write_text(
             f'{head}[ "$1" != -G ] || exec echo port {greeter.port}\n'
             f'while [ $# -gt 2 ]; do shift; done\n[ -e "{tmp_path}/known/$1" ] || exit 255\n')
-        (programs / "getent").write_text(f'{head}[ -e "{tmp_path}/known/$2" ] || exit 2\n')
+        # A name server that was asked too early answers "no such name" for longer than any test waits.
+        (programs / "getent").write_text(
+            f'{head}[ ! -e "{tmp_path}/missing.$2" ] || exit 2\n'
+            f'[ -e "{tmp_path}/known/$2" ] || {{ echo >"{tmp_path}/missing.$2"; exit 2; }}\n')
         for name in ("ssh", "getent"):
             (programs / name).chmod(0o755)
         return Guard(tmp_path, shell, environment, command or ("echo", "it runs"))
