@@ -132,7 +132,8 @@ def operator() -> Iterator[Operator]:
 def guard(tmp_path: Path, greeter: Greeter) -> Callable[..., Guard]:
     """`guard("bash" | "dash", *command, **environment)`: in an image with this shell. Every use of DNS or ssh is noted.
 
-    DNS remembers names that it did not know. `ssh -G` tells the greeter's port; a login and a name succeed once there is a file of the host's name in `known`.
+    `ssh -G` tells the greeter's port; a login and a name succeed once there is a file of the host's name in `known`.
+    DNS remembers names that it did not know.
     """
     programs = tmp_path / "bin"
     programs.mkdir()
