@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Two jobs that each hold a part of a quota wait for each other for ever, and no scheduler sees the pods that are missing.
+SHARED_QUOTA = "the job keeps its pods and waits for the quota; Kueue starts only jobs that fit into it as a whole; "
 AT_ONCE = 32  # requests of one job at the same time; more do not make the API server faster
 
 
@@ -39,7 +41,8 @@ class RefusedError(TroubleError):
     event = "FailedCreate"
 
     def __init__(self, action: Action, error: ApiError) -> None:
-        super().__init__(f"cannot {action}: {error}")
+        quota = isinstance(action, Create) and action.kind == kinds.POD and "exceeded quota" in str(error)
+        super().__init__(f"{SHARED_QUOTA if quota else ''}cannot {action}: {error}")
         self.retry_after = error.retry_after
         if error.going_away:
             self.event = ""  # a namespace that is being deleted takes no events either

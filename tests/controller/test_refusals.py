@@ -120,7 +120,9 @@ def test_an_exhausted_quota_is_an_event_and_the_job_waits(world: World) -> None:
     world.client.do("PATCH", f"{path}/few/status", status, "application/merge-patch+json")
     world.submit()
     assert "exceeded quota" in world.said("FailedCreate")["message"]
-    eventually("the reason", lambda: "exceeded quota" in world.status().get("reason", ""))
+    reason = eventually("the reason", lambda: world.status().get("reason"))
+    assert "exceeded quota" in reason
+    assert "Kueue starts only jobs that fit into it as a whole" in reason
     world.client.do("DELETE", f"{path}/few")
     eventually("both workers", lambda: len(world.workers()) == 2)
     eventually("no more trouble", lambda: world.status().get("state") == "Waiting")
