@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Two jobs that each hold a part of a quota wait for each other for ever, and no scheduler sees the pods that are missing.
+# Two jobs that each hold a part of a quota wait for each other for ever. A scheduler does not see the missing pods.
 SHARED_QUOTA = "the job keeps its pods and waits for the quota; Kueue starts only jobs that fit into it as a whole; "
 AT_ONCE = 32  # requests of one job at the same time; more do not make the API server faster
 

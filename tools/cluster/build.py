@@ -87,14 +87,17 @@ class _Build:
         (self.module / "go.mod").write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def _staging(self) -> Mapping[str, str]:
-        """The `replace` lines for parts of Kubernetes: folders in its repository, modules of version v0.X.Y for us."""
-        if self.programs.module != "k8s.io/kubernetes":
-            return self.programs.replaced
+        """The `replace` lines of the module, which count only in a main module.
+
+        The parts of Kubernetes are folders in its repository, and modules of version v0.X.Y for us.
+        """
         (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
         answer = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
         with open(answer["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path that Go prints)
-            names = re.findall(r"^\s*(\S+) => \./staging/", file.read(), re.MULTILINE)
-        return dict.fromkeys(names, "v0" + self.programs.version.removeprefix("v1"))
+            lines = re.findall(r"^(?:replace)?\s*(\S+)(?: v\S+)? => (\S+)(?: (v\S+))?", file.read(), re.MULTILINE)
+        part = "v0" + self.programs.version.removeprefix("v1")
+        found = {name: version or part for name, other, version in lines if other in (name, f"./staging/src/{name}")}
+        return {**found, **self.programs.replaced}
 
     def _link_flags(self) -> str:
         if self.programs.module != "k8s.io/kubernetes":
