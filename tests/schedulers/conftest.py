@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NODES, CPUS = 3, 4  # room for three jobs of four pods with one CPU each
 
 VOLCANO = """\
-actions: "enqueue, allocate"
+actions: "enqueue, allocate, backfill"
 tiers:
 - plugins:
   - name: priority
@@ -72,6 +72,7 @@ def command(name: str, kubeconfig: Path, directory: Path) -> list[str]:
 def scheduler(
     request: pytest.FixtureRequest,
     api_server: Kubernetes,
+    client: Client,  # noqa: F811 (the fixture)
     nodes: None,  # noqa: ARG001 (the scheduler finds them)
     tmp_path: Path,
 ) -> Iterator[str]:
@@ -85,11 +86,20 @@ def scheduler(
         api_server.kubectl("apply", "--server-side", "-f", str(path))
     home = Home(tmp_path)
     processes.start(home, "scheduler", command(name, api_server.kubeconfig, tmp_path), dies_with_us=True)
+    if name == "volcano":
+        open_queue(client)
     yield name
     try:
         processes.check(home)
     finally:
         processes.end_all(home)
+
+
+def open_queue(client: Client) -> None:  # noqa: F811
+    """Do what Volcano's controllers do: the scheduler makes the queue, they open it."""
+    path = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
+    eventually("Volcano's default queue", lambda: client.ask("GET", path).ok)
+    client.do("PATCH", f"{path}/status", {"status": {"state": "Open"}}, "application/merge-patch+json")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OWN = "mpiboot/openmpi"
 JOBS = 20
 WORKERS = 3
-LONG = 300.0
+LONG = 240.0
 
 
 def job(name: str, kind: str) -> Object:
