@@ -72,7 +72,7 @@ def command(name: str, kubeconfig: Path, directory: Path) -> list[str]:
 def scheduler(
     request: pytest.FixtureRequest,
     api_server: Kubernetes,
-    client: Client,  # noqa: F811 (the fixture)
+    client: Client,
     nodes: None,  # noqa: ARG001 (the scheduler finds them)
     tmp_path: Path,
 ) -> Iterator[str]:
@@ -95,7 +95,7 @@ def scheduler(
         processes.end_all(home)
 
 
-def open_queue(client: Client) -> None:  # noqa: F811
+def open_queue(client: Client) -> None:
     """Do what Volcano's controllers do: the scheduler makes the queue, they open it."""
     path = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
     eventually("Volcano's default queue", lambda: client.ask("GET", path).ok)

@@ -76,24 +76,30 @@ class _Build:
 
     def _keep_files(self, home: Path) -> None:
         if self.programs.files:
-            module = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
             for path in self.programs.files:
-                shutil.copy(f"{module['Dir']}/{path}", home)
+                shutil.copy(f"{self._downloaded()['Dir']}/{path}", home)
+
+    def _downloaded(self) -> dict[str, str]:
+        """Where the module's files are."""
+        module = f"{self.programs.module}@{self.programs.version}"
+        found: dict[str, str] = json.loads(self._go("mod", "download", "-json", module))
+        return found
 
     def _write_module(self) -> None:
         lines = ["module cluster", "go 1.24.0", f"require {self.programs.module} {self.programs.version}"]
-        lines += (f"replace {name} => {name} {version}" for name, version in self._staging().items())
-        (self.module / "go.sum").unlink(missing_ok=True)
+        (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
+        module = self._downloaded()
+        lines += (f"replace {name} => {name} {version}" for name, version in self._replaced(module["GoMod"]).items())
+        # Not every version has an entry in the checksum database: the module's own list has those that it needs.
+        shutil.copy(f"{module['Dir']}/go.sum", self.module)
         (self.module / "go.mod").write_text("\n".join(lines) + "\n", encoding="ascii")
 
-    def _staging(self) -> Mapping[str, str]:
+    def _replaced(self, path: str) -> Mapping[str, str]:
         """The `replace` lines of the module, which count only in a main module.
 
         The parts of Kubernetes are folders in its repository, and modules of version v0.X.Y for us.
         """
-        (self.module / "go.mod").write_text("module cluster\n", encoding="ascii")
-        answer = json.loads(self._go("mod", "download", "-json", f"{self.programs.module}@{self.programs.version}"))
-        with open(answer["GoMod"], encoding="utf-8") as file:  # noqa: PTH123 (a path that Go prints)
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 (a path that Go prints)
             lines = re.findall(r"^(?:replace)?\s*(\S+)(?: v\S+)? => (\S+)(?: (v\S+))?", file.read(), re.MULTILINE)
         part = "v0" + self.programs.version.removeprefix("v1")
         found = {name: version or part for name, other, version in lines if other in (name, f"./staging/src/{name}")}
