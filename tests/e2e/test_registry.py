@@ -81,7 +81,6 @@ def test_what_install_writes_runs_its_job_from_the_registry(
             subprocess.run([docker_cli(), "rmi", "--no-prune", by_hand], capture_output=True, check=True)
         output = jobs.run(pi("by-hand", by_hand))
         assert ranks(output) == one_on_each("by-hand", 2)
-        assert jobs.get("by-hand")["status"]["launcherWaits"] == "guard"
         bare = pi("no-command", by_hand, runPolicy={"backoffLimit": 0})
         del bare["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
         assert jobs.end(jobs.submit(bare)) == "Failed"
