@@ -40,15 +40,14 @@ def manifest(arrangement: Arrangement, gang: Gang) -> dict[str, Any]:
 def spec(arrangement: Arrangement, gang: Gang) -> dict[str, Any]:
     """Each scheduler has fields of its own. A field that the job does not give is left out."""
     job, policy = arrangement.job, arrangement.job.run_policy.scheduling_policy
-    fields: dict[str, Any] = {
-        "minMember": gang.members,
-        "minResources": as_texts(policy.min_resources) or least_resources(arrangement, gang),
-    }
+    fields: dict[str, Any] = {"minMember": gang.members, "minResources": as_texts(policy.min_resources)}
     if gang.scheduler.name == VOLCANO:
+        fields["minResources"] = fields["minResources"] or least_resources(arrangement, gang)
         fields["queue"] = policy.queue or job.annotations.get(QUEUE, "")
         fields["priorityClassName"] = policy.priority_class or priority_class(arrangement)
     else:
-        # With 0 the scheduler takes its own limit.
+        # Without resources: with them, the coscheduling plugin of v0.33 looks at a group that did not fit only every
+        # five minutes, whatever becomes free meanwhile. With 0 the scheduler takes its own limit.
         fields["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds or 0
     return {name: value for name, value in fields.items() if value not in ("", {})}
 

@@ -58,7 +58,7 @@ def test_a_wrong_image_is_named_and_costs_no_attempt(jobs: Jobs, loaded: Callabl
     jobs.until(name, "the image's name in its status",
                lambda: "no/such-image" in json.dumps(jobs.get(name).get("status", {})))
     jobs.until(name, "the reason in the launcher's log", lambda: "worker-0" in jobs.output(name)
-               and "Pull" in jobs.output(name))
+               and "pull" in jobs.output(name).lower())
     assert not jobs.condition(name, "Failed")
     assert jobs.launcher_starts(name) == 1
 

@@ -69,7 +69,7 @@ def test_the_scheduler_plugins_have_groups_of_their_own(material: SshMaterial, s
     made = planned(material, setting, spec__runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 90}})
     found = group(made)
     assert found["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
-    assert (found["spec"]["minMember"], found["spec"]["scheduleTimeoutSeconds"]) == (4, 90)
+    assert found["spec"] == {"minMember": 4, "scheduleTimeoutSeconds": 90}
     for pod in (made.launcher["spec"]["template"], *made.workers):
         assert pod["spec"]["schedulerName"] == name
         assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "pi"
