@@ -54,14 +54,21 @@ def remove(home: Home) -> None:
         with contextlib.suppress(OSError):
             if path.read_text().strip() != value:
                 path.write_text(value)
-    for result in Path("/var/lib/cni/results").glob(f"{network.NAME}-*"):
-        result.unlink(missing_ok=True)
+    _remove_results(Path("/var/lib/cni/results"))
     for folder in FOLDERS:
         if str(folder) not in before["folders"]:
             shutil.rmtree(folder, ignore_errors=True)
     for link in Path("/var/log/containers").glob("*.log"):
         if link.is_symlink() and link.readlink().is_relative_to(home.path):
             link.unlink(missing_ok=True)
+
+
+def _remove_results(results: Path) -> None:
+    """Remove what the CNI plugins noted of the node's pods. NETWORK-ID-INTERFACE: `cni-loopback` has the same ID."""
+    for result in results.glob(f"{network.NAME}-*"):
+        sandbox = result.name.removeprefix(f"{network.NAME}-").rpartition("-")[0]
+        (results / f"cni-loopback-{sandbox}-lo").unlink(missing_ok=True)
+        result.unlink(missing_ok=True)
 
 
 def mounts(below: Path) -> list[str]:
