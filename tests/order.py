@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from xdist.scheduler import LoadFileScheduling
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 DURATIONS = Path(__file__).with_name("durations.json")
 
-# These tests share an API server and an operator. To start and run more of them costs more than most tests take.
-ONE_SERVER = ("tests/controller/", "tests/job/test_api_server.py", "tests/cluster/test_api_server.py")
+# These tests share two API servers and operators. To start and run more of them costs more than most tests take; with
+# one, the whole run waits for it.
+SERVERS = 2
+API_TESTS = ("tests/controller/", "tests/job/test_api_server.py", "tests/cluster/test_api_server.py")
 
 
 # Training takes minutes with each framework, and the two share nothing.
@@ -29,7 +32,7 @@ FRAMEWORKS, TRAINING = ("torch", "tensorflow"), "tests/horovod/test_training.py"
 
 
 class Together(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Each process gets a file at a time. Tests with an API server share one process; Horovod's trainings take two."""
+    """Each process gets a file at a time. Tests with an API server share two processes, Horovod's trainings use two."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
@@ -73,4 +76,5 @@ def longest_first(items: list[pytest.Item], durations: Mapping[str, float]) -> N
 
 
 def _group(file: str) -> str:
-    return ONE_SERVER[0] if file.startswith(ONE_SERVER) else file
+    """The files that one process takes one after the other. A sum of the name divides the API tests, always alike."""
+    return f"API server {crc32(file.encode()) % SERVERS}" if file.startswith(API_TESTS) else file
