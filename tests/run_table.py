@@ -157,9 +157,14 @@ def without_stdin_the_program_reads_end_of_file(place: Place) -> None:
 
 
 def output_is_unchanged_and_stderr_apart(place: Place) -> None:
-    found = place.done(place.script(r"printf '10%%\r50%%\r'; printf 'no end'; printf 'beside\n' >&2"))
-    assert found.stdout == b"10%\r50%\rno end", found.stderr
+    found = place.done(place.script(r"printf '10%%\r50%%\rdone\n'; printf 'beside\n' >&2"))
+    assert found.stdout == b"10%\r50%\rdone\n", found.stderr
     assert b"beside" in found.stderr
+
+
+def output_needs_no_end_of_line(place: Place) -> None:
+    # Open MPI's mpirun joins such a text with the rank's next one, whichever stream that is for.
+    assert place.done(place.script("printf 'no end'")).stdout == b"no end"
 
 
 def words_arrive_unchanged(place: Place) -> None:
@@ -218,6 +223,7 @@ ROWS: tuple[Callable[[Place], None], ...] = (
     stdin_goes_to_rank_0_and_ends,
     without_stdin_the_program_reads_end_of_file,
     output_is_unchanged_and_stderr_apart,
+    output_needs_no_end_of_line,
     words_arrive_unchanged,
     lines_can_begin_with_their_rank,
     a_progress_bar_is_shown_as_it_comes,

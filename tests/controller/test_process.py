@@ -225,7 +225,7 @@ def test_a_kubeconfig_without_a_cluster_is_one_line(mpiboot: Callable[..., Any],
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [["operator"], ["status", "job"]])
+@pytest.mark.parametrize("command", [["operator"], ["status", "--engine=kubernetes", "job"]])
 def test_a_kubeconfig_that_is_not_there_is_one_line(
         mpiboot: Callable[..., Any], tmp_path: Path, command: list[str]) -> None:
     absent = tmp_path / "absent"

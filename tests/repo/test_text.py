@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.order import API_TESTS, TRAINING, recorded
+from tests.order import API_TESTS, INSTALLING, TRAINING, recorded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACKED = [
@@ -61,5 +61,5 @@ def test_no_binary_is_committed() -> None:
 
 
 def test_files_with_a_place_in_the_order_of_tests_exist() -> None:
-    named = [REPOSITORY / name for name in (*recorded(), *API_TESTS, TRAINING)]
+    named = [REPOSITORY / name for name in (*recorded(), *API_TESTS, *INSTALLING, TRAINING)]
     assert [str(path) for path in named if not path.exists()] == []

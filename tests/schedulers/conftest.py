@@ -17,7 +17,15 @@ from cluster import processes, versions
 from cluster.home import CACHE, Home
 
 from tests.conftest import missing
-from tests.controller.conftest import PATIENCE, World, client, eventually, start_operator
+from tests.controller.conftest import (
+    PATIENCE,
+    World,
+    client,
+    eventually,
+    operator,
+    start_operator,
+    unwatched,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -188,4 +196,9 @@ def world(client: Client) -> World:
     return World.new(client)
 
 
-__all__ = ["PATIENCE", "Players", "client", "eventually", "start_operator"]
+@pytest.fixture(autouse=True)
+def alone(unwatched: None) -> None:
+    """The operator of other tests, which sees all namespaces, rests meanwhile."""
+
+
+__all__ = ["PATIENCE", "Players", "client", "eventually", "operator", "start_operator", "unwatched"]

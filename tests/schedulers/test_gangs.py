@@ -74,10 +74,10 @@ def test_a_job_that_is_too_large_starts_no_pod(
         f"--namespace={world.namespace}", "--no-leader-election", f"--gang-scheduling={scheduler}"
     )
     large = job("large", "whole")
-    large["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 12
+    large["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 24
     with Players(world, lambda _: WORKERS):
         world.create("MPIJob", large)
-        eventually("13 pods", lambda: len(world.all("Pod")) == 13)
+        eventually("25 pods", lambda: len(world.all("Pod")) == 25)
         # A job that comes later and fits is not held back.
         world.create("MPIJob", job("small", "whole"))
         eventually("the small job has succeeded", lambda: succeeded(world) == {"small"})
