@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.controller.conftest import client, operator, start_operator, unwatched
+from tests.controller.conftest import client
+from tests.operators import resting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)
-def alone(unwatched: None) -> None:
-    """No other operator works on these tests' jobs."""
+def alone() -> Iterator[None]:
+    with resting():
+        yield
 
 
-__all__ = ["client", "operator", "start_operator", "unwatched"]
+__all__ = ["client"]

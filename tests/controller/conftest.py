@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 import requests
 
 from mpiboot.kube import blocking
+from tests.operators import WATCHING_ALL, resting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -284,15 +284,16 @@ def _leads(operator: Operator) -> bool:
 @pytest.fixture(scope="session")
 def operator(start_operator: Callable[..., Operator]) -> Operator:
     """The operator of most tests: one for all of them."""
-    return start_operator("--no-leader-election")
+    started = start_operator("--no-leader-election")
+    WATCHING_ALL.append(started.process)
+    return started
 
 
 @pytest.fixture
-def unwatched(operator: Operator) -> Iterator[None]:
+def unwatched() -> Iterator[None]:
     """Pause the operator of most tests, which watches all namespaces."""
-    operator.process.send_signal(signal.SIGSTOP)
-    yield
-    operator.process.send_signal(signal.SIGCONT)
+    with resting():
+        yield
 
 
 @pytest.fixture

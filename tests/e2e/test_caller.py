@@ -88,7 +88,8 @@ def test_input_output_exit_code_and_results_of_a_program(
     (tmp_path / "work" / "program").write_text(
         "#!/bin/sh\n"
         "hostname > result.$OMPI_COMM_WORLD_RANK\n"
-        'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exit 0; fi\n'  # a failure would end rank 0
+        # When a rank has ended, mpirun passes no more input to the others.
+        'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec sleep 600; fi\n'
         'wc -c; echo "to stderr" >&2; exit 7\n'
     )
     (tmp_path / "work" / "program").chmod(0o755)

@@ -36,13 +36,6 @@ def place(cluster: Cluster, jobs: Jobs, loaded: Callable[[str], str], tmp_path: 
     wait_for("the end of the pods", lambda: not jobs.pods(), PATIENCE)
 
 
-# Output without the end of a line. mpirun sometimes gives it to stderr, together with what a rank writes there next;
-# why the progress bar fails is not known yet.
-OPEN = {"output_is_unchanged_and_stderr_apart", "a_progress_bar_is_shown_as_it_comes"}
-MARK = pytest.mark.xfail(run=False, reason="parts of lines do not always come as they should on a node")
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, marks=[MARK] if names(row) in OPEN else []) for row in ROWS],
-                         ids=names)
+@pytest.mark.parametrize("row", ROWS, ids=names)
 def test_as_with_mpirun(place: Place, row: Callable[[Place], None]) -> None:
     row(place)

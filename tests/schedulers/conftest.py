@@ -22,10 +22,9 @@ from tests.controller.conftest import (
     World,
     client,
     eventually,
-    operator,
     start_operator,
-    unwatched,
 )
+from tests.operators import resting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +90,7 @@ def scheduler(
         missing(f"the gang scheduler {name}", ".venv/bin/python tools/cluster build schedulers")
     for file in programs.files:
         path = CACHE / "programs" / programs.version / Path(file).name
-        api_server.kubectl("apply", "--server-side", "-f", str(path))
+        api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
     home = Home(tmp_path)
     processes.start(home, "scheduler", command(name, api_server.kubeconfig, tmp_path), dies_with_us=True)
     if name == "volcano":
@@ -197,8 +196,10 @@ def world(client: Client) -> World:
 
 
 @pytest.fixture(autouse=True)
-def alone(unwatched: None) -> None:
-    """The operator of other tests, which sees all namespaces, rests meanwhile."""
+def alone() -> Iterator[None]:
+    """The operator of other tests, which watches all namespaces, rests meanwhile."""
+    with resting():
+        yield
 
 
-__all__ = ["PATIENCE", "Players", "client", "eventually", "operator", "start_operator", "unwatched"]
+__all__ = ["PATIENCE", "Players", "client", "eventually", "start_operator"]

@@ -65,22 +65,3 @@ def groups(world: World, scheduler: str) -> list[Any]:
     path = f"/apis/{version}/namespaces/{world.namespace}/podgroups"
     found: list[Any] = world.client.do("GET", path)["items"]
     return found
-
-
-def test_a_job_that_is_too_large_starts_no_pod(
-    scheduler: str, world: World, start_operator: Callable[..., Operator]
-) -> None:
-    operator = start_operator(
-        f"--namespace={world.namespace}", "--no-leader-election", f"--gang-scheduling={scheduler}"
-    )
-    large = job("large", "whole")
-    large["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 24
-    with Players(world, lambda _: WORKERS):
-        world.create("MPIJob", large)
-        eventually("25 pods", lambda: len(world.all("Pod")) == 25)
-        # A job that comes later and fits is not held back.
-        world.create("MPIJob", job("small", "whole"))
-        eventually("the small job has succeeded", lambda: succeeded(world) == {"small"})
-        bound = [pod["metadata"]["name"] for pod in world.all("Pod") if pod["spec"].get("nodeName")]
-    assert [name for name in bound if name.startswith("large")] == []
-    operator.stop(15)
