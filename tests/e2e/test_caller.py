@@ -88,7 +88,7 @@ def test_input_output_exit_code_and_results_of_a_program(
     (tmp_path / "work" / "program").write_text(
         "#!/bin/sh\n"
         "hostname > result.$OMPI_COMM_WORLD_RANK\n"
-        # When a rank has ended, mpirun passes no more input to the others. It also loses input of more than 4,096 bytes.
+        # When a rank has ended, mpirun passes no more input to the others. Of more than 4,096 bytes it loses some.
         'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec sleep 600; fi\n'
         'wc -c; echo "to stderr" >&2; exit 7\n'
     )

@@ -6,8 +6,10 @@ Exec and attach work as a kubelet does them, with real processes behind them; th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +69,16 @@ class Pretended:
         return int(self._runner.addresses[0][1])
 
     async def _close(self) -> None:
-        if self._process and self._process.returncode is None:
-            self._process.kill()
+        if self._process:
+            self._kill()
             await self._process.wait()
         await self._runner.cleanup()
+
+    def _kill(self) -> None:
+        """End all processes of the container, as a kubelet does: one that reads may hold its output open."""
+        assert self._process
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _create(self, request: web.Request) -> web.Response:
         self.job = await request.json()
@@ -81,6 +89,7 @@ class Pretended:
 
     async def _start(self) -> None:
         if self._process:  # of an earlier job
+            self._kill()
             await self._process.wait()
             await asyncio.gather(*self._readers)
         self.logged = self.unfinished = b""
@@ -89,7 +98,7 @@ class Pretended:
         self._process = await asyncio.create_subprocess_exec(
             *self.launcher, cwd=self.cwd, env={**os.environ, **self.environment, **given},
             stdin=asyncio.subprocess.PIPE if launcher.get("stdin") else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self._readers = [
             asyncio.create_task(self._read(channel, reader))
