@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mpiboot.kube.projections import MADE_FROM, BaseView, job_key, meta
+from mpiboot.kube.projections import BaseView, job_key, made_from, meta
 
 if TYPE_CHECKING:
     from mpiboot.kube.api import Object
@@ -53,5 +53,5 @@ def job_view(found: Object) -> JobView | None:
         started=status.get("startTime") or "",
         completed=status.get("completionTime") or "",
         ttl=spec.get("ttlSecondsAfterFinished"),
-        made_from=(found["metadata"].get("annotations") or {}).get(MADE_FROM, ""),
+        made_from=made_from(found),
     )

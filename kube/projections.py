@@ -137,9 +137,14 @@ def service_view(found: Object) -> ObjectView | None:
     return ObjectView(meta(found), key, digest(service_contents(found))) if key else None
 
 
+def made_from(found: Object) -> str:
+    """The digest of what the operator sent; empty if another program made the object."""
+    return str((found["metadata"].get("annotations") or {}).get(MADE_FROM, ""))
+
+
 def pod_group_view(found: Object) -> PodGroupView | None:
-    key, made_from = job_key(found), (found["metadata"].get("annotations") or {}).get(MADE_FROM, "")
-    return PodGroupView(meta(found), key, str(made_from), str(found["apiVersion"])) if key else None
+    key = job_key(found)
+    return PodGroupView(meta(found), key, made_from(found), str(found["apiVersion"])) if key else None
 
 
 def service_contents(manifest: Mapping[str, Any]) -> object:

@@ -46,8 +46,8 @@ def spec(arrangement: Arrangement, gang: Gang) -> dict[str, Any]:
         fields["queue"] = policy.queue or job.annotations.get(QUEUE, "")
         fields["priorityClassName"] = policy.priority_class or priority_class(arrangement)
     else:
-        # Without resources: with them, the coscheduling plugin of v0.33 looks at a group that did not fit only every
-        # five minutes, whatever becomes free meanwhile. With 0 the scheduler takes its own limit.
+        # Without resources: with them, the coscheduling plugin of v0.33 does not look again at a group that did not fit
+        # when a pod ends and makes room (docs/decisions/0038-gangs.md). With 0 the scheduler takes its own limit.
         fields["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds or 0
     return {name: value for name, value in fields.items() if value not in ("", {})}
 
